@@ -25,12 +25,10 @@ pub fn verified_by_system() -> Result<ConfigBuilder<ClientConfig, WantsClientCer
 /// An error is not kept, so that the next client tries again.
 fn verifier(new: impl FnOnce() -> Result<Verifier, Error>) -> Result<Arc<dyn ServerCertVerifier>, Error> {
     let mut kept = VERIFIER.lock().unwrap_or_else(PoisonError::into_inner);
-    let verifier = match kept.take() {
-        Some(verifier) => verifier,
-        None => Arc::new(new()?),
-    };
-    *kept = Some(verifier.clone());
-    Ok(verifier)
+    if let Some(verifier) = &*kept {
+        return Ok(verifier.clone());
+    }
+    Ok(kept.insert(Arc::new(new()?)).clone())
 }
 
 #[cfg(test)]

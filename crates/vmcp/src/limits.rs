@@ -69,6 +69,8 @@ pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// How long a call waits for the user to connect an account on the page that was opened, and how often it looks.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(20);
 pub(crate) const CONNECT_PAUSE: Duration = Duration::from_millis(500);
+/// How many calls of one caller wait for that at the same time. Others end at once with the address of the page.
+pub(crate) const CONNECT_CALLS: usize = 8;
 /// How many workflows one caller may have at the same time: some run, and others wait for an answer of the user.
 pub(crate) const WORKFLOWS_OF_ONE: Shares = Shares { caller: 100, address: 400 };
 /// How much memory all scripts may use, and those of one caller: the server's container has 512 MiB.

@@ -10,7 +10,6 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::identity::Holder;
@@ -20,9 +19,12 @@ const UNIT: usize = 1 << 10;
 /// The beginning of a body that is not counted: most bodies are no longer, and cost nothing here.
 const FREE: usize = 16 << 10;
 
-/// The bytes that all bodies may take.
+/// The bytes that all bodies may take, or those of one caller.
 #[derive(Clone)]
-pub struct Budget(Arc<Units>);
+pub struct Budget {
+    units: Arc<Units>,
+    holder: Option<Holder>,
+}
 
 struct Units {
     free: Arc<Semaphore>,
@@ -33,20 +35,8 @@ struct Units {
 /// What one body takes of it, until it is dropped.
 pub struct Share {
     budget: Budget,
-    holder: Option<Holder>,
     bytes: usize,
     taken: Option<OwnedSemaphorePermit>,
-}
-
-struct Held {
-    bytes: Bytes,
-    _share: Share,
-}
-
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        &self.bytes
-    }
 }
 
 /// The budget is used up, or the caller's part of it.
@@ -56,16 +46,18 @@ pub struct Exhausted;
 impl Budget {
     /// A budget of this many bytes.
     pub fn new(bytes: usize) -> Self {
-        Self(Arc::new(Units { free: Arc::new(Semaphore::new(bytes / UNIT)), held: Mutex::default() }))
+        let free = Arc::new(Semaphore::new(bytes / UNIT));
+        Self { units: Arc::new(Units { free, held: Mutex::default() }), holder: None }
+    }
+
+    /// What a caller may have of it.
+    pub fn part_of(&self, holder: Option<Holder>) -> Self {
+        Self { units: self.units.clone(), holder }
     }
 
     /// The share of a body that has not been read yet.
     pub fn share(&self) -> Share {
-        self.share_of(None)
-    }
-
-    fn share_of(&self, holder: Option<Holder>) -> Share {
-        Share { budget: self.clone(), holder, bytes: 0, taken: None }
+        Share { budget: self.clone(), bytes: 0, taken: None }
     }
 }
 
@@ -95,7 +87,7 @@ impl Units {
 impl Share {
     /// The share of another body of the same request.
     pub fn another(&self) -> Self {
-        self.budget.share_of(self.holder)
+        self.budget.share()
     }
 
     /// Whether it takes anything: the beginning of a body does not.
@@ -105,7 +97,7 @@ impl Share {
 
     /// Takes this much more. It does not wait: those that hold a part would wait for each other.
     pub fn grow(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        let holder = self.holder;
+        let holder = self.budget.holder;
         self.grow_of(bytes, || holder)
     }
 
@@ -122,15 +114,15 @@ impl Share {
             return Ok(());
         }
         if self.taken.is_none() {
-            self.holder = holder();
+            self.budget.holder = holder();
         }
         let permits = u32::try_from(missing).map_err(|_| Exhausted)?;
-        let units = &self.budget.0;
-        if let Some(holder) = self.holder {
+        let Budget { units, holder } = &self.budget;
+        if let Some(holder) = *holder {
             units.hold(holder, missing)?;
         }
         let more = units.free.clone().try_acquire_many_owned(permits).map_err(|_| {
-            if let Some(holder) = self.holder {
+            if let Some(holder) = *holder {
                 units.release(holder, missing);
             }
             Exhausted
@@ -142,12 +134,6 @@ impl Share {
         Ok(())
     }
 
-    /// The same bytes, which count until the last part of them is dropped: also while they wait in a connection whose client does
-    /// not read.
-    pub fn hold(self, bytes: Bytes) -> Bytes {
-        if self.is_counted() { Bytes::from_owner(Held { bytes, _share: self }) } else { bytes }
-    }
-
     /// How many units it has.
     fn taken(&self) -> usize {
         self.taken.as_ref().map_or(0, OwnedSemaphorePermit::num_permits)
@@ -156,8 +142,8 @@ impl Share {
 
 impl Drop for Share {
     fn drop(&mut self) {
-        if let Some(holder) = self.holder.filter(|_| self.taken.is_some()) {
-            self.budget.0.release(holder, self.taken());
+        if let Some(holder) = self.budget.holder.filter(|_| self.taken.is_some()) {
+            self.budget.units.release(holder, self.taken());
         }
     }
 }
@@ -183,23 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn bytes_count_until_the_last_part_of_them_is_dropped() {
-        let budget = Budget::new(64 << 10);
-        let mut share = budget.share();
-        share.grow(FREE + (10 << 10)).unwrap();
-        let mut bytes = share.hold(Bytes::from(vec![1; FREE + (10 << 10)]));
-        let last = bytes.split_off(20 << 10);
-        drop(bytes);
-        assert_eq!(budget.0.free.available_permits(), 54);
-        assert_eq!(last.len(), 6 << 10);
-        drop(last);
-        assert_eq!(budget.0.free.available_permits(), 64);
-    }
-
-    #[test]
     fn a_caller_leaves_as_much_as_it_takes_for_others() {
         let budget = Budget::new(60 << 10);
-        let share = |last: u8| budget.share_of(Some(Holder::new(None, [10, 0, 0, last].into())));
+        let share = |last: u8| budget.part_of(Some(Holder::new(None, [10, 0, 0, last].into()))).share();
         // In as many bodies as it likes.
         let (mut first, mut second) = (share(1), share(1));
         first.grow(FREE + (20 << 10)).unwrap();
@@ -214,7 +186,7 @@ mod tests {
         drop((first, second));
         other.grow(7 << 10).unwrap();
         drop(other);
-        assert_eq!(budget.0.free.available_permits(), 60);
-        assert!(budget.0.held.lock().unwrap().is_empty());
+        assert_eq!(budget.units.free.available_permits(), 60);
+        assert!(budget.units.held.lock().unwrap().is_empty());
     }
 }

@@ -23,7 +23,9 @@ pub async fn read_counted<B>(body: B, limit: usize, budget: &Budget) -> Result<(
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    read_counted_of(body, limit, budget, || None).await
+    let mut share = budget.share();
+    let bytes = pieces(body, limit, |length| share.grow(length)).await?;
+    Ok((bytes, share))
 }
 
 /// The same for a body of a caller, which has a part of the budget. The caller is computed if the body is large enough to be counted.

@@ -137,7 +137,7 @@ impl Exchange {
     }
 
     /// Whose memory it takes.
-    pub(crate) fn holder(&self) -> Holder {
+    pub fn holder(&self) -> Holder {
         Holder::new(Some(self.owner()), self.peer.ip())
     }
 

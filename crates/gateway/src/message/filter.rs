@@ -11,7 +11,7 @@ use serde::de::IgnoredAny;
 use skep_mcp::{Envelope, List, Rejection, sse};
 
 use crate::{
-    body::{self, Budget, ReadError},
+    body::{self, Budget, CountedBytes, ReadError},
     http::{
         Body, content_type,
         events::{self, EventMap},
@@ -76,7 +76,7 @@ pub async fn filter(
     )?;
     // An empty body has nothing to filter.
     if bytes.is_empty() {
-        return Ok(Response::from_parts(parts, Body::Whole(share.hold(bytes))));
+        return Ok(Response::from_parts(parts, Body::Whole(bytes)));
     }
     let is_answer = parts.status.is_success() && parts.status != StatusCode::ACCEPTED;
     let seen = match apply(&filters, &bytes).await {
@@ -86,7 +86,7 @@ pub async fn filter(
         Err(rejection) => return Err(rejection),
     };
     parts.headers.remove(header::CONTENT_LENGTH);
-    Ok(Response::from_parts(parts, Body::Whole(share.hold(seen))))
+    Ok(Response::from_parts(parts, Body::Whole(CountedBytes::new(seen, share).into_bytes())))
 }
 
 /// Whether a client could take this for a response.

@@ -8,11 +8,11 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
-use skep_gateway::http::events;
+use skep_gateway::{body::CountedBytes, http::events};
 use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
 use tokio::{sync::mpsc, task::JoinHandle};
 
-use super::{Backend, BackendError, Caller, CountedBytes, Messages, messages::Events};
+use super::{Backend, BackendError, Caller, Messages, messages::Events};
 use crate::limits;
 
 /// How many messages wait for the reader of one request.
@@ -63,7 +63,7 @@ impl Stream {
             _ if !events::is_stream(response.headers()) => return Err(BackendError::Malformed),
             _ => {}
         }
-        let mut events = Events::new(response.into_body(), &backend.budget);
+        let mut events = Events::new(response.into_body(), backend.budget_of(caller));
         let first = tokio::time::timeout(backend.timeout, events.event()).await;
         let first =
             first.map_err(|_| BackendError::Timeout(backend.timeout))??.ok_or(BackendError::Broken)?;

@@ -48,7 +48,8 @@ impl Backend {
             return Err(BackendError::SessionLost);
         }
         let is_stream = response.status().is_success() && events::is_stream(response.headers());
-        Ok(is_stream.then(|| Listening::Events(Box::new(Events::new(response.into_body(), &self.budget)))))
+        let events = || Events::new(response.into_body(), self.budget_of(caller));
+        Ok(is_stream.then(|| Listening::Events(Box::new(events()))))
     }
 
     /// The stream of a session.

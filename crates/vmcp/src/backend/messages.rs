@@ -6,14 +6,14 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use http_body_util::BodyExt;
 use skep_gateway::{
-    body::{Budget, ReadError, Share, read_counted},
+    body::{Budget, CountedBytes, ReadError, Share, read_counted},
     http::events,
     outbound::UpstreamBody,
 };
 use skep_mcp::sse;
 use tokio::sync::mpsc;
 
-use super::{BackendError, CountedBytes};
+use super::BackendError;
 use crate::limits;
 
 /// How much is read of the body of an error.
@@ -46,7 +46,7 @@ impl Messages {
             return Err(BackendError::Unauthenticated(status));
         }
         if status.is_success() && events::is_stream(response.headers()) {
-            return Ok(Self::Events(Box::new(Events::new(response.into_body(), budget))));
+            return Ok(Self::Events(Box::new(Events::new(response.into_body(), budget.clone()))));
         }
         let limit = if status.is_success() { limits::MESSAGE } else { ERROR_BODY };
         let body = whole(response.into_body(), limit, budget).await?;
@@ -92,9 +92,9 @@ impl Listening {
 }
 
 impl Events {
-    pub(super) fn new(body: UpstreamBody, budget: &Budget) -> Self {
+    pub(super) fn new(body: UpstreamBody, budget: Budget) -> Self {
         let decoder = sse::Decoder::new(limits::MESSAGE);
-        Self { body, decoder, budget: budget.clone(), share: budget.share() }
+        Self { body, decoder, share: budget.share(), budget }
     }
 
     /// The next message.

@@ -5,7 +5,6 @@
 
 mod blueprint;
 mod capabilities;
-mod counted;
 mod error;
 mod health;
 mod http_sse;
@@ -32,7 +31,7 @@ use jiff::Timestamp;
 use skep_api::vmcp::BackendTransport;
 use skep_gateway::{
     body::Budget,
-    identity::Identity,
+    identity::{Holder, Identity},
     outbound::{Client, UpstreamBody},
 };
 use skep_mcp::{Era, Revision};
@@ -41,7 +40,6 @@ use tokio::sync::{Notify, watch};
 use crate::{catalog::Lists, limits, outgoing::Credentials};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::{Capabilities, Spoken};
-pub(crate) use counted::CountedBytes;
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
 pub(crate) use link::Link;
@@ -59,6 +57,8 @@ pub(crate) struct Caller {
     pub(crate) token: Option<Arc<str>>,
     /// The headers of the request that are forwarded.
     pub(crate) headers: HeaderMap,
+    /// Whose memory the responses take.
+    pub(crate) holder: Option<Holder>,
 }
 
 /// How a backend is configured.
@@ -189,6 +189,11 @@ impl Backend {
     /// How long it may take for a whole request, whatever it sends meanwhile.
     pub(crate) fn request_time(&self) -> Duration {
         self.timeout.saturating_mul(limits::REQUEST_TIMES)
+    }
+
+    /// What responses to this caller may take.
+    fn budget_of(&self, caller: &Caller) -> Budget {
+        self.budget.part_of(caller.holder)
     }
 
     fn spoken(&self) -> Option<Spoken> {

@@ -96,7 +96,8 @@ impl Backend {
             Some(stream) => (None, self.post_to(stream, caller, headers, &id, body.into()).await?),
             None => {
                 let response = self.post(caller, headers, body.into()).await?;
-                (response.headers().get(MCP_SESSION_ID).cloned(), Messages::of(response, &self.budget).await?)
+                let session = response.headers().get(MCP_SESSION_ID).cloned();
+                (session, Messages::of(response, &self.budget_of(caller)).await?)
             }
         };
         let result = self.result(&mut messages).await?;

@@ -52,7 +52,7 @@ impl Backend {
                 false => BackendError::SessionLost,
             });
         }
-        Messages::of(response, &self.budget).await
+        Messages::of(response, &self.budget_of(caller)).await
     }
 
     async fn has_session(&self, link: &Link, caller: &Caller) -> bool {

@@ -94,7 +94,12 @@ fn caller(subject: &str, groups: &[&str]) -> Caller {
     };
     let mut headers = HeaderMap::new();
     headers.insert("x-amz-target", HeaderValue::from_static("forged"));
-    Caller { identity: Some(Arc::new(identity)), token: Some(format!("token-of-{subject}").into()), headers }
+    Caller {
+        identity: Some(Arc::new(identity)),
+        token: Some(format!("token-of-{subject}").into()),
+        headers,
+        holder: None,
+    }
 }
 
 /// The signature that a request must have.

@@ -1,10 +1,7 @@
 //! A call that needs an identity provider to which its user is not connected. A client that opens addresses gets the one
 //! where the user connects it; others get it within the message of the error.
 
-use std::{
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{sync::Arc, time::Instant};
 
 use serde_json::Value;
 use skep_gateway::connect_page;
@@ -74,16 +71,23 @@ impl Front {
         number: u64,
         answer: Option<ConnectAnswer>,
     ) -> Result<Sent, BackendError> {
-        let time =
-            if answer == Some(ConnectAnswer::Accepted) { limits::CONNECT_TIME } else { Duration::ZERO };
-        let started = Instant::now();
+        let sent = self.forward(request, backend, route, number).await;
+        if !is_unconnected(&sent) || answer != Some(ConnectAnswer::Accepted) {
+            return sent;
+        }
+        let holder = request.exchange.holder();
+        let Some(_waiting) = self.connecting.admit(holder, limits::CONNECT_CALLS, || ()) else { return sent };
+        let end = Instant::now() + limits::CONNECT_TIME;
         loop {
-            match self.forward(request, backend, route, number).await {
-                Err(BackendError::NotConnected { .. }) if started.elapsed() < time => {
-                    tokio::time::sleep(limits::CONNECT_PAUSE).await;
-                }
-                sent => return sent,
+            tokio::time::sleep(limits::CONNECT_PAUSE).await;
+            let sent = self.forward(request, backend, route, number).await;
+            if !is_unconnected(&sent) || Instant::now() >= end {
+                return sent;
             }
         }
     }
+}
+
+fn is_unconnected(sent: &Result<Sent, BackendError>) -> bool {
+    matches!(sent, Err(BackendError::NotConnected { .. }))
 }

@@ -117,6 +117,8 @@ pub(crate) struct Front {
     scripts: Option<Arc<Scripts>>,
     /// The workflows of each caller.
     workflows: Admission<()>,
+    /// The calls of each caller that wait for an account.
+    connecting: Admission<()>,
     search: Option<Arc<Search>>,
 }
 
@@ -274,6 +276,7 @@ impl Front {
             reporter,
             scripts,
             workflows: Admission::default(),
+            connecting: Admission::default(),
             search,
         }
     }

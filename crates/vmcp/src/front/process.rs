@@ -120,7 +120,12 @@ impl Front {
         let authorization = exchange.headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         let token =
             authorization.and_then(|value| value.split_once(' ')).map(|(_, token)| token.trim().into());
-        Caller { identity: exchange.identity.clone(), token, headers: self.passed_headers(exchange) }
+        Caller {
+            identity: exchange.identity.clone(),
+            token,
+            headers: self.passed_headers(exchange),
+            holder: Some(exchange.holder()),
+        }
     }
 
     /// The headers of a request that backends get.

@@ -17,8 +17,8 @@ use crate::{
 
 /// The text of a large result.
 const LARGE: usize = 20 << 20;
-/// How many of them the budget of bodies has room for.
-const ROOM: usize = (128 << 20) / LARGE;
+/// How many of them one caller may have: half of the budget of bodies is for others.
+const ROOM: usize = (64 << 20) / LARGE;
 const CALLS: usize = ROOM + 2;
 /// Much is read here by programs that are not optimized.
 const TIMES: &str = "operational: {timeouts: {default: 3m}}\n";
@@ -70,7 +70,9 @@ async fn large_responses_that_are_not_read_take_no_more_than_the_budget_of_bodie
     ] {
         let held = flood(&server, tool, reason).await;
         assert!((1..=ROOM).contains(&held.len()), "{tool}: {}", held.len());
-        // Small responses are not affected.
+        // Other callers are not affected, nor are small responses.
+        let other = Client::without_session(server.address).from([127, 0, 0, 2]).started(json!({})).await;
+        assert!(is_large(&call(&other, "a_echo").await), "beside {tool}");
         backend.set_result(None);
         assert!(!text(&client.call("a_echo").await).1);
         // Nor are large ones, once the others have been read.

@@ -11,7 +11,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::{FutureExt, future::BoxFuture};
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
@@ -397,6 +397,37 @@ async fn a_client_of_2026_gets_a_result_that_needs_the_user_to_connect_the_accou
         let (response, ()) = tokio::join!(caller.modern_call("two_echo", Some("accept")), connected);
         assert!(response["result"]["content"].is_array(), "{response}");
     }
+}
+
+/// Each of them would hold a request and look into the store again and again.
+#[tokio::test]
+async fn a_caller_has_few_calls_that_wait_for_an_account() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let fake = FakeServer::new();
+    let server = server(fake.clone(), &one, &two).await;
+    let caller = modern(&server);
+    assert!(!text(&caller.modern_call("two_echo", None).await).1);
+    fake.set("hub", Err(ProviderTokenError::NotConnected));
+    let mut calls: FuturesUnordered<_> =
+        (0..10).map(|_| caller.modern_call("two_echo", Some("accept"))).collect();
+    for _ in 0..2 {
+        assert_needs_account(&calls.next().await.unwrap());
+    }
+    fake.set("hub", Ok("hub-token"));
+    let others: Vec<Value> = calls.collect().await;
+    assert_eq!(others.len(), 8);
+    for response in &others {
+        assert!(response["result"]["content"].is_array(), "{response}");
+    }
+    // Their places are free again.
+    fake.set("hub", Err(ProviderTokenError::NotConnected));
+    let before = fake.missing.load(Ordering::SeqCst);
+    let connected = async {
+        crate::until(|| fake.missing.load(Ordering::SeqCst) > before + 1).await;
+        fake.set("hub", Ok("hub-token"));
+    };
+    let (response, ()) = tokio::join!(caller.modern_call("two_echo", Some("accept")), connected);
+    assert!(response["result"]["content"].is_array(), "{response}");
 }
 
 /// Tools that call a tool of the second backend and then, whatever comes of it, one of the first.

@@ -347,7 +347,7 @@ impl Calls {
 
     /// The share of what a workflow holds.
     pub(in crate::front) fn share(&self) -> Share {
-        self.front.budget.share()
+        self.front.budget.part_of(Some(self.origin.holder())).share()
     }
 
     /// How long calls have waited for input of the user.

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
 use serde_json::{Map, Value};
-use skep_gateway::middleware::CallOutcome;
+use skep_gateway::{body::CountedBytes, identity::Holder, middleware::CallOutcome};
 use skep_mcp::{Envelope, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +21,7 @@ use super::{
     rpc::RpcError,
     workflow::Keeper,
 };
-use crate::{backend::CountedBytes, catalog::Catalog, limits};
+use crate::{catalog::Catalog, limits};
 pub(super) use calls::{Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
 
@@ -68,13 +68,14 @@ impl Front {
         let caller = calls.caller.clone();
         let (server, era, running) = (self.name.clone(), request.era, run(calls));
         let (front, sender_of_request, started) = (self.clone(), request.sender, Instant::now());
+        let holder = request.exchange.holder();
         let task = tokio::spawn(async move {
             let result = running.await;
             let outcome = if is_error(&result) { CallOutcome::Failure } else { CallOutcome::Success };
             front.record_call(sender_of_request, outcome, started);
             let translated = Raw::spelled(&result)
                 .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
-            let result = front.counted(translated.unwrap_or(result));
+            let result = front.counted(translated.unwrap_or(result), holder);
             sender.send(Sent::Result(result)).await.ok();
         });
         let task = AbortOnDrop(task.abort_handle());
@@ -84,8 +85,8 @@ impl Front {
 
 impl Front {
     /// The result of a tool, as JSON, which counts against the budget of bodies until the client has read it.
-    fn counted(&self, result: String) -> CountedBytes {
-        let mut share = self.budget.share();
+    fn counted(&self, result: String, holder: Holder) -> CountedBytes {
+        let mut share = self.budget.part_of(Some(holder)).share();
         match share.grow(result.len()) {
             Ok(()) => CountedBytes::new(result.into(), share),
             Err(_) => {

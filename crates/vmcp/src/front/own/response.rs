@@ -8,13 +8,16 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Response, StatusCode};
-use skep_gateway::http::{Body, events};
+use skep_gateway::{
+    body::CountedBytes,
+    http::{Body, events},
+};
 use skep_mcp::{Era, SessionId, sse};
 use tokio::sync::mpsc;
 
 use super::{NeededInput, Sent};
 use crate::{
-    backend::{Caller, CountedBytes},
+    backend::Caller,
     front::{
         AbortOnDrop, ClientRequest, Front,
         answer::tool_error,

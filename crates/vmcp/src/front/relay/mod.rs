@@ -8,7 +8,10 @@ use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{HeaderMap, Response, StatusCode};
-use skep_gateway::http::{Body, events};
+use skep_gateway::{
+    body::CountedBytes,
+    http::{Body, events},
+};
 use skep_mcp::{Envelope, Era, Message, Method, Outcome, SessionId, sse};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
@@ -21,7 +24,7 @@ use super::{
     rpc::{self, RpcError},
 };
 use crate::{
-    backend::{Backend, BackendError, Caller, CountedBytes, Link, Messages, OutgoingRequest, rpc_error},
+    backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, rpc_error},
     limits,
     session::{ClientSession, InFlight, Level},
 };

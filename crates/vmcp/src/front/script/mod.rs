@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, sessions::Holder};
+use skep_gateway::http::Body;
 use skep_mcp::{Envelope, List, Message, Method, Outcome, Raw};
 use skep_script::{Script, ScriptError};
 
@@ -56,7 +56,7 @@ impl Front {
             Ok(wanted) => wanted,
             Err(mistake) => return failed(mistake),
         };
-        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        let holder = request.exchange.holder();
         let Some(admitted) = scripts.admit(holder) else {
             return failed("too many of your scripts are running: wait until one has ended");
         };

@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Instant};
 
 use http::Response;
 use serde_json::{Map, Value, json};
-use skep_gateway::{http::Body, middleware::WorkflowRun, sessions::Holder};
+use skep_gateway::{http::Body, middleware::WorkflowRun};
 use skep_mcp::{Era, Method};
 use skep_workflow::{Answer, Checkpoint};
 
@@ -87,7 +87,7 @@ impl Front {
 
     /// Lets a workflow of this caller run, unless too many do.
     fn admit_workflow(&self, request: &ClientRequest<'_>) -> Option<Admitted<()>> {
-        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        let holder = request.exchange.holder();
         self.workflows.admit(holder, limits::WORKFLOWS_OF_ONE.of(holder), || ())
     }
 
@@ -114,7 +114,7 @@ impl Front {
         };
         // A client of 2026-07-28 has sent another request.
         let call = kept.filter(|_| request.era == Era::Legacy).unwrap_or_else(call);
-        let holder = Holder::new(Some(request.session.owner), request.exchange.peer.ip());
+        let holder = request.exchange.holder();
         let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era, holder));
         Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper }
     }
