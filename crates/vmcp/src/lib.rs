@@ -18,7 +18,6 @@ mod config;
 mod discovery;
 mod front;
 mod limits;
-mod outgoing;
 mod report;
 mod scripts;
 mod search;

@@ -23,6 +23,13 @@ pub struct OutgoingAuth {
     pub backends: BTreeMap<String, BackendAuthStrategy>,
 }
 
+impl OutgoingAuth {
+    /// The authentication to this backend.
+    pub fn strategy(&self, backend: &str) -> Option<&BackendAuthStrategy> {
+        self.backends.get(backend).or(self.default.as_ref())
+    }
+}
+
 /// The authentication to a backend. The field for the type must be set; the others have no effect.
 #[skip_serializing_none]
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

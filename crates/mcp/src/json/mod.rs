@@ -2,11 +2,13 @@
 
 mod distinct;
 mod fields;
+mod object;
 mod raw;
 mod scan;
 mod shallow;
 mod text;
 
+pub use object::Object;
 pub use raw::{Kind, Raw};
 pub use text::Text;
 

@@ -8,8 +8,8 @@ use skep_config::field::joined;
 use skep_gateway::{AuthorizationServer, body::Budget, outbound::Client};
 use tokio::sync::watch;
 
-use super::{Backend, Checks, Settings};
-use crate::{ConfigError, outgoing::Credentials};
+use super::{Backend, Checks, Credentials, Settings};
+use crate::ConfigError;
 
 /// What a backend is made from. It may have secrets, so it is never logged.
 #[derive(Clone, PartialEq, Eq)]

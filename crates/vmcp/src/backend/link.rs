@@ -9,7 +9,6 @@ use skep_mcp::{
 };
 
 use super::{Capabilities, OutgoingRequest, http_sse, request::Form};
-use crate::session::Resumable;
 
 /// A session with a backend.
 #[derive(Debug)]
@@ -21,6 +20,13 @@ pub(crate) struct Link {
     pub(super) client: Arc<str>,
     /// The stream of all messages, of a backend that speaks HTTP+SSE.
     pub(super) stream: Option<http_sse::Stream>,
+}
+
+/// A session at a backend that any replica can use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resumable {
+    pub(crate) session: String,
+    pub(crate) revision: Revision,
 }
 
 impl Link {

@@ -5,6 +5,7 @@
 
 mod blueprint;
 mod capabilities;
+mod credentials;
 mod error;
 mod health;
 mod http_sse;
@@ -37,15 +38,16 @@ use skep_gateway::{
 use skep_mcp::{Era, Revision};
 use tokio::sync::{Notify, watch};
 
-use crate::{catalog::Lists, limits, outgoing::Credentials};
+use crate::{catalog::Lists, limits};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::{Capabilities, Spoken};
+use credentials::Credentials;
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
-pub(crate) use link::Link;
+pub(crate) use link::{Link, Resumable};
 pub(crate) use listen::Interest;
 pub(crate) use messages::{Listening, Messages};
-pub(crate) use request::{Form, Object, Rename, VERSION, request, unreserved};
+pub(crate) use request::{Form, Rename, VERSION, request, unreserved};
 pub(crate) use send::{OutgoingRequest, rpc_error};
 
 /// For whom a request is sent.

@@ -8,10 +8,9 @@ use skep_api::vmcp::BackendTransport;
 use skep_mcp::{Era, Raw, Revision, header::MCP_SESSION_ID};
 
 use super::{
-    Backend, BackendError, Caller, Capabilities, Link, Messages, Spoken, http_sse,
+    Backend, BackendError, Caller, Capabilities, Link, Messages, Resumable, Spoken, http_sse,
     request::{CLIENT, VERSION},
 };
-use crate::session::Resumable;
 
 impl Backend {
     /// A session that another replica has opened, if it can be used here.

@@ -1,9 +1,7 @@
 //! Requests as a backend gets them: with its own names, and in the form of its revision.
 
-use std::fmt::Write;
-
 use serde_json::Value;
-use skep_mcp::{CONNECT_INPUT, Era, Fault, Kind, Raw, Revision};
+use skep_mcp::{CONNECT_INPUT, Era, Fault, Kind, Object, Raw, Revision};
 
 /// The names in `_meta` that the protocol reserves. They are about one connection, so they end here.
 const RESERVED: &str = "io.modelcontextprotocol/";
@@ -141,26 +139,6 @@ pub(crate) fn unreserved(meta: Option<Raw<'_>>) -> Result<Object, Fault> {
         }
     }
     Ok(object)
-}
-
-/// An object of JSON that is written member by member.
-#[derive(Debug, Default)]
-pub(crate) struct Object(String);
-
-impl Object {
-    /// Adds a member. Both are JSON.
-    pub(crate) fn put(&mut self, key: &str, value: &str) {
-        let comma = if self.0.is_empty() { "" } else { "," };
-        write!(self.0, "{comma}{key}:{value}").ok();
-    }
-
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub(crate) fn json(&self) -> String {
-        format!("{{{}}}", self.0)
-    }
 }
 
 #[cfg(test)]

@@ -20,8 +20,8 @@ use skep_gateway::outbound::Client;
 use skep_testkit::FakeSts;
 use tokio::{net::TcpListener, sync::watch};
 
+use super::credentials::signed_at;
 use super::*;
-use crate::outgoing::signed_at;
 
 const ROLE: &str = "arn:aws:iam::123456789012:role/dev";
 

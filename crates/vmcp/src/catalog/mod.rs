@@ -4,6 +4,7 @@
 
 mod composites;
 mod conflicts;
+mod index;
 mod lists;
 mod page;
 mod rename;

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 use serde::Deserialize;
 use skep_api::{
     Duration as GoDuration,
-    vmcp::{Backend, BackendAuthStrategy, Config, FailureHandling, OutgoingAuth, Timeouts},
+    vmcp::{Backend, Config, FailureHandling, Timeouts},
 };
 use skep_config::env;
 use skep_gateway::{AuthorizationServer, body::Budget};
@@ -38,23 +38,17 @@ pub(super) fn factory(
 pub(super) fn blueprints(config: &Config, variables: &Variables) -> Result<Vec<Blueprint>, ConfigError> {
     let each = config.backends.iter().enumerate().map(|(index, backend)| {
         let wrong = |message: String| ConfigError::new(format!("backends[{index}]: {message}"));
+        let strategy = config.outgoing_auth.as_ref().and_then(|outgoing| outgoing.strategy(&backend.name));
         Ok(Blueprint {
             name: backend.name.as_str().into(),
             url: backend.url.clone(),
             transport: backend.transport,
-            strategy: strategy(config.outgoing_auth.as_ref(), &backend.name)
-                .map(|strategy| strategy.with_secrets(&variables.0)),
+            strategy: strategy.map(|strategy| strategy.clone().with_secrets(&variables.0)),
             headers: static_headers(&backend.name, variables).map_err(wrong)?,
             authorities: authorities(backend),
         })
     });
     each.collect()
-}
-
-/// How the file has the virtual server authenticate to a backend.
-pub(crate) fn strategy(outgoing: Option<&OutgoingAuth>, backend: &str) -> Option<BackendAuthStrategy> {
-    let outgoing = outgoing?;
-    outgoing.backends.get(backend).or(outgoing.default.as_ref()).cloned()
 }
 
 /// A file that does not exist is no error before it is needed, as the operator mounts it.

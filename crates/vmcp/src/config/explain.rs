@@ -12,7 +12,7 @@ use skep_gateway::{
 };
 use skep_mcp::{List, Method};
 
-use super::{Listen, Settings, backends, chain, own_tools, view_policy};
+use super::{Listen, Settings, chain, own_tools, view_policy};
 use crate::{
     ConfigError,
     catalog::{Catalog, Item, Lists, Member},
@@ -143,7 +143,8 @@ impl Settings {
         };
         let own = offers.iter().find(|offer| *offer.backend == *entry.backend);
         let own = own.and_then(|offer| offer.strategy.clone());
-        let strategy = own.or_else(|| backends::strategy(self.config.outgoing_auth.as_ref(), &entry.backend));
+        let outgoing = self.config.outgoing_auth.as_ref();
+        let strategy = own.or_else(|| outgoing?.strategy(&entry.backend).cloned());
         Some(Destination::Backend {
             backend: entry.backend.to_string(),
             name: entry.original.to_string(),

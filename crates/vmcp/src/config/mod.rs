@@ -1,7 +1,7 @@
 //! From the configuration file to a virtual server.
 
 mod authorization;
-pub(crate) mod backends;
+mod backends;
 mod chain;
 mod explain;
 

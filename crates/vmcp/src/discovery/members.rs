@@ -20,7 +20,6 @@ use super::{Kept, references::References};
 use crate::{
     Cluster,
     backend::{Authorities, Blueprint},
-    config::backends,
 };
 
 /// The objects that members are computed from.
@@ -68,7 +67,7 @@ impl Objects<'_> {
     ) -> Result<Blueprint, String> {
         let own = match &member.auth {
             Some(reference) => Some(self.strategy(&reference.name, references).await?),
-            None => backends::strategy(outgoing, &member.name),
+            None => outgoing.and_then(|outgoing| outgoing.strategy(&member.name)).cloned(),
         };
         let mut headers = BTreeMap::new();
         let mut authorities = Authorities::System;

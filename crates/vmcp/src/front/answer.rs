@@ -1,9 +1,9 @@
 //! The result of a backend, as the client gets it: byte for byte, but for what belongs to one connection.
 
-use skep_mcp::{Era, Kind, Method, Raw};
+use skep_mcp::{Era, Kind, Method, Object, Raw};
 
 use super::rpc::{Cacheable, RpcError, complete, needing_input};
-use crate::backend::{BackendError, Object, unreserved};
+use crate::backend::{BackendError, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
 const OF_CONNECTION: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];

@@ -2,12 +2,12 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
-use skep_mcp::{Edits, Envelope, Json, Method, Raw};
+use skep_mcp::{Edits, Envelope, Json, Method, Object, Raw};
 use tracing::debug;
 
 use super::rpc::{self, RpcError};
 use crate::{
-    backend::{Backend, Caller, Link, Object, unreserved},
+    backend::{Backend, Caller, Link, unreserved},
     session::{ClientSession, Level},
 };
 

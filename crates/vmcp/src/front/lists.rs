@@ -3,16 +3,13 @@
 use http::Response;
 use http_body_util::BodyExt;
 use skep_gateway::http::Body;
-use skep_mcp::{Envelope, Era, List, Message, Outcome, Raw};
+use skep_mcp::{Envelope, Era, List, Message, Object, Outcome, Raw};
 
 use super::{
     ClientRequest, Front,
     rpc::{self, Cacheable, RpcError, complete},
 };
-use crate::{
-    backend::Object,
-    catalog::{Page, field},
-};
+use crate::catalog::{Page, field};
 
 impl Front {
     /// Whether the caller may use anything of a list.

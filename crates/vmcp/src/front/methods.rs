@@ -8,7 +8,7 @@ use skep_gateway::{
     http::{Body, response},
     message::Exchange,
 };
-use skep_mcp::{Era, List, Message, Method, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
+use skep_mcp::{Era, List, Message, Method, Object, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::{
     ClientRequest, Front, Sender,
@@ -17,7 +17,6 @@ use super::{
     rpc::{self, Cacheable, METHOD_NOT_FOUND, RpcError, complete},
     sessions::SessionError,
 };
-use crate::backend::Object;
 
 impl Front {
     /// Processes the message of a request.

@@ -4,9 +4,9 @@ use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_gateway::http::{Body, response};
-use skep_mcp::Era;
+use skep_mcp::{Era, Object};
 
-use crate::backend::{BackendError, Object};
+use crate::backend::BackendError;
 
 /// Why a request has no result.
 #[derive(Debug)]

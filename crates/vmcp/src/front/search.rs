@@ -79,7 +79,7 @@ impl Front {
         // The client will search soon.
         if !catalog.search.initialized() {
             let (search, catalog) = (search.clone(), catalog.clone());
-            tokio::spawn(async move { search.meaning.index(&catalog).await });
+            tokio::spawn(async move { catalog.index(&search).await });
         }
         let pinned = catalog.table(List::Tools).iter().filter(|entry| search.is_pinned(&entry.key));
         let tools: Vec<&str> =
@@ -124,7 +124,7 @@ impl Front {
         rpc::result(request.id, &result, request.era)
     }
 
-    async fn find_tool(&self, search: &Search, request: &ClientRequest<'_>) -> Response<Body> {
+    async fn find_tool(&self, search: &Arc<Search>, request: &ClientRequest<'_>) -> Response<Body> {
         let started = Instant::now();
         let arguments = request.envelope.arguments();
         let wanted = arguments.and_then(|arguments| serde_json::from_str::<Wanted>(arguments.as_str()).ok());
@@ -155,12 +155,12 @@ impl Front {
     /// Searches, and returns what the caller may use.
     async fn found(
         &self,
-        search: &Search,
+        search: &Arc<Search>,
         request: &ClientRequest<'_>,
         catalog: &Arc<Catalog>,
         wanted: &Wanted,
     ) -> Result<Returned, String> {
-        let index = search.meaning.index(catalog).await.ok_or("the tools could not be indexed")?;
+        let index = catalog.index(search).await.ok_or("the tools could not be indexed")?;
         let text = &wanted.tool_description;
         let keywords = wanted.tool_keywords.iter().flatten().take(limits::SEARCH_KEYWORDS);
         let query = Query {

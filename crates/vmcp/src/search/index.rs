@@ -3,11 +3,9 @@
 use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value;
-use skep_mcp::List;
 use skep_tool_search::{Index, Tool, ToolVectors};
 
 use super::{embeddings::Key, meaning::Source};
-use crate::catalog::Catalog;
 
 /// An index, and what is known of each of its tools. Their order is that of the catalog's list.
 #[derive(Debug)]
@@ -22,12 +20,12 @@ pub(crate) struct ToolIndex {
 }
 
 impl ToolIndex {
-    /// The index of the tools that clients can see.
-    pub(super) fn new(catalog: &Catalog, source: &Source) -> Self {
-        let documents: Vec<(Value, &str)> = catalog
-            .table(List::Tools)
-            .iter()
-            .map(|entry| (serde_json::from_str(entry.json()).unwrap_or_default(), &*entry.backend))
+    /// The index of these tools, each as JSON with the name of its backend.
+    pub(super) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>, source: &Source) -> Self {
+        let mut bytes = 0;
+        let documents: Vec<(Value, &str)> = tools
+            .inspect(|(json, _)| bytes += json.len())
+            .map(|(json, backend)| (serde_json::from_str(json).unwrap_or_default(), backend))
             .collect();
         let tools: Vec<Tool<'_>> = documents.iter().map(|(tool, backend)| searched(tool, backend)).collect();
         let vectors: Vec<Option<ToolVectors>> = match source {
@@ -38,12 +36,7 @@ impl ToolIndex {
             Source::Service(_) => tools.iter().map(|tool| Key::of(tool.text())).collect(),
             Source::None | Source::Model(_) => Vec::new(),
         };
-        Self {
-            index: Index::new(&tools),
-            vectors: RwLock::new(vectors.into()),
-            texts,
-            bytes: catalog.table(List::Tools).iter().map(|entry| entry.json().len()).sum(),
-        }
+        Self { index: Index::new(&tools), vectors: RwLock::new(vectors.into()), texts, bytes }
     }
 
     pub(super) fn vectors(&self) -> Arc<[Option<ToolVectors>]> {

@@ -4,10 +4,9 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use skep_gateway::message::Exchange;
-use skep_mcp::{Edits, Envelope, Json, Kind, Method, Raw, Rejection, header::MCP_PARAM_PREFIX};
+use skep_mcp::{Edits, Envelope, Json, Kind, Method, Object, Raw, Rejection, header::MCP_PARAM_PREFIX};
 
 use super::CALL_TOOL;
-use crate::backend::Object;
 
 /// A tool and its arguments, as JSON.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,10 +3,8 @@
 use std::sync::Arc;
 
 use skep_tool_search::{Hit, Query, Semantic, StaticModel, ToolVectors};
-use tracing::warn;
 
 use super::{ToolIndex, embeddings::Embeddings};
-use crate::catalog::Catalog;
 
 /// How meaning is searched for.
 pub(crate) struct Meaning {
@@ -35,24 +33,15 @@ pub(crate) struct Found {
 }
 
 impl Meaning {
-    /// The index of a catalog, which is made once, and not on a thread that serves requests.
-    pub(crate) async fn index(&self, catalog: &Arc<Catalog>) -> Option<Arc<ToolIndex>> {
-        let made = catalog.search.get_or_try_init(|| async {
-            let (of, source) = (catalog.clone(), self.source.clone());
-            let index = tokio::task::spawn_blocking(move || ToolIndex::new(&of, &source)).await?;
-            Ok::<_, tokio::task::JoinError>(Arc::new(index))
-        });
-        match made.await {
-            Ok(index) => {
-                if let Source::Service(embeddings) = &self.source {
-                    embeddings.want(index);
-                }
-                Some(index.clone())
-            }
-            Err(error) => {
-                warn!(%error, "the index of the tools could not be made");
-                None
-            }
+    /// The index of these tools, each as JSON with the name of its backend.
+    pub(crate) fn index<'a>(&self, tools: impl Iterator<Item = (&'a str, &'a str)>) -> ToolIndex {
+        ToolIndex::new(tools, &self.source)
+    }
+
+    /// Has the tools of an index embedded that are not yet.
+    pub(crate) fn embed(&self, index: &Arc<ToolIndex>) {
+        if let Source::Service(embeddings) = &self.source {
+            embeddings.want(index);
         }
     }
 

@@ -11,8 +11,7 @@ use std::{
 use skep_mcp::Era;
 use tokio::sync::{Notify, mpsc, watch};
 
-use super::record::Resumable;
-use crate::backend::{Backend, BackendError, Caller, Link};
+use crate::backend::{Backend, BackendError, Caller, Link, Resumable};
 
 /// A session at a backend that is no longer needed.
 pub(crate) struct Opened {

@@ -25,7 +25,7 @@ pub(crate) use capabilities::AllCapabilities;
 pub(crate) use links::{Ended, Links, Opened};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
-pub(crate) use record::{Record, Resumable};
+pub(crate) use record::Record;
 
 /// A client's session.
 pub(crate) struct ClientSession {

@@ -9,6 +9,7 @@ use skep_gateway::identity::Owner;
 use skep_mcp::Revision;
 
 use super::Level;
+use crate::backend::Resumable;
 
 const BACKENDS: &str = "vmcp.backend.ids";
 const BACKEND_SESSION: &str = "vmcp.backend.session.";
@@ -27,13 +28,6 @@ pub(crate) struct Record {
     pub(crate) subscriptions: Vec<Box<str>>,
     /// The sessions at backends.
     pub(crate) links: BTreeMap<String, Resumable>,
-}
-
-/// A session at a backend that any replica can use.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Resumable {
-    pub(crate) session: String,
-    pub(crate) revision: Revision,
 }
 
 impl Record {

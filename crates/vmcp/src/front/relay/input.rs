@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
-use skep_mcp::{Envelope, Fault, Kind, Message, Method, Outcome, Raw};
+use skep_mcp::{Envelope, Fault, Kind, Message, Method, Object, Outcome, Raw};
 
 use crate::{
-    backend::{BackendError, Object},
+    backend::BackendError,
     front::{from_backend::capability, rpc},
     limits,
     session::{ClientSession, Reply},

@@ -91,7 +91,7 @@ pub(crate) use tests::signed_at;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outgoing::Credentials;
+    use crate::backend::credentials::Credentials;
 
     /// Credentials from the security token service at this address, for the caller's own token.
     pub(crate) fn signed_at(endpoint: &str, config: serde_json::Value) -> Credentials {
