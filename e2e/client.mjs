@@ -5,6 +5,7 @@
 // It prints one line of JSON with the result. The acts:
 //   echo   calls the echo tool, or `tool`, with a message of `size` bytes; a `patient` client prints when it starts, and retries until
 //          it gets a response
+//   call   calls `tool` with `input`, and prints its text
 //   tools  lists the tools
 //   load   calls until its standard input ends, with a session for each call and with one session for all calls
 //   login  registers, logs Ann in and calls the echo tool; prints that; when its standard input ends, its access token is not accepted any
@@ -12,7 +13,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 
 const [sdk, options] = process.argv.slice(2);
-const { url, transport, act, size = 16, patient = false, token, tool = 'echo' } = JSON.parse(options);
+const { url, transport, act, size = 16, patient = false, token, tool = 'echo', input } = JSON.parse(options);
 const part = (name) => import(`${sdk}/@modelcontextprotocol/sdk/dist/esm/client/${name}.js`);
 const { Client } = await part('index');
 const { SSEClientTransport } = await part('sse');
@@ -53,6 +54,13 @@ async function echoed(client) {
   const text = result.content[0].text;
   if (text !== `Echo: ${message}`) throw new Error(`the response is ${text.slice(0, 200)}`);
   return { at: Date.now() };
+}
+
+async function called(client) {
+  const result = await step('tools/call', () => client.callTool({ name: tool, arguments: input }));
+  const text = result.content.map((content) => content.text).join('\n');
+  if (result.isError) throw new Error(text);
+  return { text };
 }
 
 // The SDK has the HTTP status, or the JSON-RPC error code, beside the message.
@@ -137,6 +145,7 @@ async function login() {
 
 const acts = {
   echo: () => withClient(echoed),
+  call: () => withClient(called),
   tools: () => withClient(async (client) => ({ tools: (await client.listTools()).tools.map((tool) => tool.name) })),
   load,
   login,

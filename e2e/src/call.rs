@@ -78,6 +78,13 @@ impl Caller<'_> {
         Ok(serde_json::from_value(report["tools"].take())?)
     }
 
+    /// Calls a tool once, and returns its text.
+    pub(crate) fn call(&self, url: &str, tool: &str, input: &Value) -> Result<String> {
+        let report =
+            self.start(&json!({"act": "call", "url": url, "tool": tool, "input": input}))?.output()?;
+        Ok(report["text"].as_str().unwrap_or_default().to_owned())
+    }
+
     /// Calls repeatedly until it is stopped.
     pub(crate) fn load(&self, url: &str) -> Result<Calling> {
         self.load_tool(url, "echo")

@@ -77,7 +77,8 @@ const CASES: &[(&str, Case)] = &cases! { Case;
         a_drained_node_loses_nothing;
     rollout: an_older_proxy_does_not_undo_a_newer_one, a_change_under_load_loses_no_request;
     scale: kubectl_scale_changes_the_replicas, an_autoscaler_changes_the_replicas;
-    virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load;
+    virtual_server: a_virtual_server_follows_its_group_under_load, a_virtual_server_is_replaced_under_load,
+        tools_are_searched_and_called_by_workflows_and_scripts;
     seen: the_plugin_of_kubectl_shows_and_calls_a_server, the_console_shows_servers_to_those_who_may_get_them;
     browsed: a_browser_shows_servers_as_they_are;
     deletion: a_deleted_server_leaves_nothing;

@@ -78,6 +78,40 @@ pub(super) fn a_virtual_server_is_replaced_under_load(cluster: &Cluster<'_>) -> 
     no_call_is_lost(load.ended()?)
 }
 
+/// A client sees the search alone, and by it finds and calls a composite tool, and a script that calls it.
+pub(super) fn tools_are_searched_and_called_by_workflows_and_scripts(cluster: &Cluster<'_>) -> Result<()> {
+    let echo =
+        |id: &str, message: &str| json!({"id": id, "tool": "worker_echo", "arguments": {"message": message}});
+    let mut last = echo("second", "{{.steps.first.output.text}}");
+    last["dependsOn"] = json!(["first"]);
+    let mut server = manifests::virtual_server("combined", "workers");
+    server["spec"]["config"]["optimizer"] = json!({});
+    server["spec"]["config"]["codeMode"] = json!({"enabled": true});
+    server["spec"]["config"]["compositeTools"] = json!([{
+        "name": "repeat", "description": "Repeats a greeting, one time after the other.",
+        "parameters": {"type": "object", "properties": {"greeting": {"type": "string"}}, "required": ["greeting"]},
+        "steps": [echo("first", "{{.params.greeting}}"), last],
+    }]);
+    cluster.kubectl.apply(&[
+        manifests::group("workers"),
+        manifests::member(manifests::server("worker", TRANSPORT), "workers"),
+        server,
+    ])?;
+    let address = address(cluster, "combined", 1)?;
+    see(cluster, &address, &["find_tool", "call_tool"], &["worker_echo", "repeat", "execute_tool_script"])?;
+    let call = |tool: &str, input: &Value| cluster.caller.call(&address, tool, input);
+    let found = call("find_tool", &json!({"tool_description": "greet somebody repeatedly"}))?;
+    ensure!(found.contains("\"repeat\""), "the composite tool is not found: {found}");
+    for (tool, parameters) in [
+        ("repeat", json!({"greeting": "hello"})),
+        ("execute_tool_script", json!({"script": "return repeat(greeting='hello')"})),
+    ] {
+        let result = call("call_tool", &json!({"tool_name": tool, "parameters": parameters}))?;
+        ensure!(result.contains("Echo: Echo: hello"), "{tool}: {result}");
+    }
+    Ok(())
+}
+
 /// The address of a virtual server that reports this many backends as ready.
 fn address(cluster: &Cluster<'_>, name: &str, backends: usize) -> Result<String> {
     let is_ready = |live: &Value| {
