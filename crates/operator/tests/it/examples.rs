@@ -14,13 +14,13 @@ use k8s_openapi::api::{
 };
 use kube::api::ListParams;
 use serde_json::{Value, json};
-use skep_api::{GROUP, crd};
+use skep_api::GROUP;
 use skep_converge::Kind;
 use skep_operator::{permissions, settings::Settings};
 use skep_testkit::Namespace;
 use tokio::time::timeout;
 
-use crate::fixture::Operator;
+use crate::{fixture::Operator, kinds::all_kinds};
 
 /// The timeout for everything.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -123,9 +123,7 @@ fn is_custom(object: &Value) -> bool {
 fn path(object: &Value, namespace: &Namespace) -> String {
     let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
     if is_custom(object) {
-        let crds = crd::crds().unwrap();
-        let names = crds.iter().map(|crd| &crd.spec.names);
-        let plural = &names.into_iter().find(|names| names.kind == kind).unwrap().plural;
+        let plural = all_kinds().into_iter().find(|known| known.kind == kind).unwrap().plural;
         return format!("/apis/{api_version}/namespaces/{}/{plural}", namespace.name());
     }
     let known = [
@@ -218,8 +216,8 @@ fn check(file: &Path, object: &Value) {
 fn there_is_an_example_of_every_kind() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
     let texts: Vec<String> = files(&folder).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
-    for crd in crd::crds().unwrap() {
-        let line = format!("\nkind: {}\n", crd.spec.names.kind);
-        assert!(texts.iter().any(|text| text.contains(&line)), "there is none of {}", crd.spec.names.kind);
+    for Kind { kind, .. } in all_kinds() {
+        let line = format!("\nkind: {kind}\n");
+        assert!(texts.iter().any(|text| text.contains(&line)), "there is none of {kind}");
     }
 }

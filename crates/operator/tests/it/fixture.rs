@@ -4,7 +4,7 @@ use crate::kinds::Servers;
 use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services};
 use std::{
     collections::BTreeMap,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, Instant},
 };
 
@@ -14,6 +14,7 @@ use kube::{
     api::ListParams,
     core::{ApiResource, DynamicObject},
 };
+use regex::Regex;
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_converge::Kind;
@@ -357,6 +358,6 @@ pub(crate) fn condition(server: &MCPServer, type_: &str) -> Option<(String, Stri
 
 /// A text without the checksums in it, which differ where the namespace does.
 pub(crate) fn without_checksums(text: &str) -> String {
-    let checksum = regex::Regex::new(r#"(checksum":")[0-9a-f]{64}"#).unwrap();
-    checksum.replace_all(text, "${1}SUM").into_owned()
+    static CHECKSUM: LazyLock<Regex> = LazyLock::new(|| Regex::new(r#"(checksum":")[0-9a-f]{64}"#).unwrap());
+    CHECKSUM.replace_all(text, "${1}SUM").into_owned()
 }

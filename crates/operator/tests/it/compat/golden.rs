@@ -4,6 +4,7 @@ use crate::kinds::{EmbeddingServers, all_kinds};
 use std::{
     env, fs,
     path::{Path, PathBuf},
+    sync::LazyLock,
 };
 
 use futures::{StreamExt, stream};
@@ -83,16 +84,19 @@ fn collect(folder: &Path, folders: &mut Vec<PathBuf>) {
     }
 }
 
+/// Within texts, some have the namespace in which they were recorded.
+static RECORDED: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r#"(namespace(?:=|\\": \\"))d\d+\b"#).unwrap());
+static PLACE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\bNS\b").unwrap());
+/// Some hashes look like numbers that are too large.
+static HASH: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"(?m)(checksum|-hash): ([0-9a-f]+)$").unwrap());
+
 /// The documents of a file, for a namespace.
 pub(super) fn documents(file: &Path, namespace: &str) -> Vec<Value> {
     let text = fs::read_to_string(file).unwrap();
-    // Within texts, some have the namespace in which they were recorded.
-    let recorded = Regex::new(r#"(namespace(?:=|\\": \\"))d\d+\b"#).unwrap();
-    let text = recorded.replace_all(&text, "${1}NS");
-    let text = Regex::new(r"\bNS\b").unwrap().replace_all(&text, namespace);
-    // Some hashes look like numbers that are too large.
-    let hash = Regex::new(r"(?m)(checksum|-hash): ([0-9a-f]+)$").unwrap();
-    let text = hash.replace_all(&text, "$1: '$2'");
+    let text = RECORDED.replace_all(&text, "${1}NS");
+    let text = PLACE.replace_all(&text, namespace);
+    let text = HASH.replace_all(&text, "$1: '$2'");
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text).unwrap();
     documents.into_iter().filter(Value::is_object).collect()
 }
@@ -102,9 +106,8 @@ pub(super) fn api(test: &Namespace, object: &Value) -> Api<DynamicObject> {
     let (api_version, kind) = (object["apiVersion"].as_str().unwrap(), object["kind"].as_str().unwrap());
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let mut resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
-    let crds = skep_api::crd::crds().unwrap();
-    if let Some(crd) = crds.iter().find(|crd| crd.spec.group == group && crd.spec.names.kind == kind) {
-        resource.plural.clone_from(&crd.spec.names.plural);
+    if let Some(kind) = kind_of(object) {
+        resource.plural = kind.plural.into();
     }
     Api::namespaced_with(test.client(), test.name(), &resource)
 }
