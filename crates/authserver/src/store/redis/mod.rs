@@ -1,6 +1,7 @@
 //! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them.
 
 mod connection;
+mod failure;
 mod place;
 mod scripts;
 
