@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use skep_testkit::{IdentityProvider, Redis};
 
 use super::{
-    chains::oauth2,
+    chains::{by_registration, oauth2, registered},
     stores::{PASSWORD, store_at},
     world::{World, config, metadata_of},
 };
@@ -272,14 +272,9 @@ async fn replicas_share_the_failure_of_a_refresh() {
 async fn replicas_that_start_together_are_one_client_of_a_provider() {
     let redis = Redis::with_password(PASSWORD).await;
     let provider = IdentityProvider::start().await;
-    let registered = json!({
-        "client_id": "new", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
-    });
-    provider.answer("/register", registered);
+    provider.answer("/register", registered("new", 0));
     provider.slow(Duration::from_millis(200));
-    let endpoint = format!("{}/register", provider.issuer);
-    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
-    let changes = json!({"upstreams": [oauth2(&provider, "one", registration)]});
+    let changes = json!({"upstreams": [oauth2(&provider, "one", by_registration(&provider))]});
     let start = async || {
         let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
         AuthServer::with_store(&config(&provider, &changes), store)
