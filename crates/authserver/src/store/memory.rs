@@ -277,6 +277,15 @@ impl Store for MemoryStore {
         stored(rows.locks.put(key, holder.to_owned(), now + life.as_secs(), now)).map(|()| true)
     }
 
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let (mut rows, now) = self.rows();
+        let is_held = rows.locks.get(key, now).is_some_and(|known| known == holder);
+        if is_held {
+            rows.locks.extend(key, now + life.as_secs());
+        }
+        Ok(is_held)
+    }
+
     async fn unlock(&self, key: &str, holder: &str) -> Result<()> {
         let (mut rows, now) = self.rows();
         if rows.locks.get(key, now).is_some_and(|known| known == holder) {

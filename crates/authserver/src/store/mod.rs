@@ -106,6 +106,8 @@ pub(crate) trait Store: Send + Sync {
 
     /// Takes a lock for all servers with this store. `false`: another holder has it. It ends after some time by itself.
     async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool>;
+    /// Has a lock last for this long from now. `false`: this holder does not have it any more.
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool>;
     /// Releases a lock, if this holder still has it.
     async fn unlock(&self, key: &str, holder: &str) -> Result<()>;
 }

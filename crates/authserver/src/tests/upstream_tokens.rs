@@ -258,6 +258,47 @@ async fn replicas_do_not_use_one_refresh_token_at_the_same_time() {
     assert_eq!(replicas.provider.requests("/token").len(), before + 1);
 }
 
+/// It is waited for as long as the request to the provider takes, and not for as long as its lock lasts by itself.
+#[tokio::test]
+async fn a_refresh_that_takes_longer_than_its_lock_is_still_the_only_one() {
+    let replicas = Replicas::new().await;
+    let before = replicas.provider.requests("/token").len();
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    replicas.provider.answer("/token", response);
+    replicas.provider.slow(limits::LOCK_LIFE + limits::LOCK_RENEWAL);
+    assert_eq!(replicas.tokens().await, vec![Ok("new".to_owned()); 8]);
+    assert_eq!(replicas.provider.requests("/token").len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_replica_that_is_killed_while_it_refreshes_does_not_hold_others_for_long() {
+    let replicas = Replicas::new().await;
+    let [killed, other] = replicas.servers;
+    let before = replicas.provider.requests("/token").len();
+    replicas.provider.slow(Duration::from_secs(3600));
+    // Its process ends with all of its tasks, and releases nothing.
+    let process = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let session = replicas.session.clone();
+    process.spawn(async move { killed.upstream_tokens().access_token(&session, "corp").await });
+    while replicas.provider.requests("/token").len() == before {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    process.shutdown_background();
+    replicas.provider.slow(Duration::ZERO);
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    replicas.provider.answer("/token", response);
+    let tokens = other.upstream_tokens();
+    let begun = std::time::Instant::now();
+    let refreshing = async {
+        while tokens.access_token(&replicas.session, "corp").await != Ok("new".to_owned()) {
+            // A failure is shared for some time.
+            other.clock.advance(limits::REFRESH_PAUSE);
+        }
+    };
+    refreshing.await;
+    assert!(begun.elapsed() < limits::LOCK_LIFE + limits::LOCK_RENEWAL, "{:?}", begun.elapsed());
+}
+
 #[tokio::test]
 async fn replicas_share_the_failure_of_a_refresh() {
     let replicas = Replicas::new().await;

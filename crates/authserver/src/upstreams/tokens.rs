@@ -192,9 +192,8 @@ impl Shared {
         // A refresh that is under way must not store tokens afterwards.
         let key = lock_key(session, provider);
         let lock = Lock::take(&*self.store, &key).await?;
-        let forgotten = self.forget(session, provider).await;
-        lock.release().await;
-        let Some(row) = forgotten? else { return Ok(()) };
+        let forgotten = lock.hold_during(self.forget(session, provider)).await?;
+        let Some(row) = forgotten else { return Ok(()) };
         // With a refresh token, the access tokens of it end as well (RFC 7009, section 2.1).
         for token in [&row.refresh_token, &row.access_token] {
             if let Err(error) = upstream.revoke(token).await {

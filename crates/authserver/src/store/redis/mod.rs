@@ -280,6 +280,11 @@ impl Store for RedisStore {
         Ok(self.query::<Option<String>>(&command).await?.is_some())
     }
 
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let keys = [self.key(&["lock", key])];
+        Ok(self.query::<i64>(&scripts::renew_lock(&keys, holder, life)).await? == 1)
+    }
+
     async fn unlock(&self, key: &str, holder: &str) -> Result<()> {
         self.query(&scripts::unlock(&[self.key(&["lock", key])], holder)).await
     }

@@ -116,6 +116,17 @@ if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 1 then
 end
 return 1";
 
+const RENEW_LOCK: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+
+/// Has a lock last longer, unless it has become another holder's.
+pub(super) fn renew_lock(keys: &[String; 1], holder: &str, life: Duration) -> Cmd {
+    let mut command = script(RENEW_LOCK, keys);
+    command.arg(holder).arg(life.as_millis() as u64);
+    command
+}
+
 const UNLOCK: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1";
