@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::{
     Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    expiring::Expiring, logins::Logins,
+    UserSession, expiring::Expiring, logins::Logins,
 };
 use crate::{clock::Clock, keys::family, limits};
 
@@ -64,6 +64,14 @@ impl Default for Rows {
             registrations: Expiring::new(limits::ROWS),
             locks: Expiring::new(limits::ROWS),
         }
+    }
+}
+
+impl Rows {
+    /// The rows of a session at these providers.
+    fn of_session(&self, session: &str, providers: &[&str], now: u64) -> Vec<Option<Upstream>> {
+        let row = |provider: &&str| self.upstreams.get(&pair(session, provider), now).cloned();
+        providers.iter().map(row).collect()
     }
 }
 
@@ -240,6 +248,27 @@ impl Store for MemoryStore {
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
         let (rows, now) = self.rows();
         Ok(rows.upstreams.get(&pair(session, provider), now).cloned())
+    }
+
+    async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>> {
+        let (rows, now) = self.rows();
+        let has_ended = rows.ended.get(session, now).is_some();
+        Ok((!has_ended).then(|| rows.of_session(session, providers, now)))
+    }
+
+    async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>> {
+        let (rows, now) = self.rows();
+        let Some(first) = providers.first() else { return Ok(Vec::new()) };
+        let ids = rows.sessions.get(&pair(user, first), now).into_iter().flatten();
+        let going_on = ids.filter(|id| {
+            rows.ended.get(id, now).is_none() && rows.upstreams.get(&pair(id, first), now).is_some()
+        });
+        let sessions = going_on.map(|id| UserSession {
+            id: id.clone(),
+            is_offline: rows.refresh.get(&family(id), now).is_some(),
+            rows: rows.of_session(id, providers, now),
+        });
+        Ok(sessions.collect())
     }
 
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {

@@ -21,7 +21,7 @@ use skep_auth::{ExpectedIdToken, Fetcher, IssuerKeys, id_token_subject};
 use tokio::sync::Mutex;
 
 use crate::{
-    config::{Kind, UpstreamSettings},
+    config::{Identity, Kind, UpstreamSettings},
     limits,
     rules::challenge_of,
     store::Store,
@@ -131,6 +131,11 @@ impl Upstream {
                     .then(|| Duration::from_secs(expires.unwrap_or_default().saturating_sub(now)))
             }
         }
+    }
+
+    /// Whether it names its users. Otherwise each login is another user.
+    pub(crate) fn names_users(&self) -> bool {
+        !matches!(&self.settings.kind, Kind::Oauth2 { identity, .. } if matches!(**identity, Identity::Nowhere))
     }
 
     /// Whether it has been discovered.
