@@ -1,17 +1,18 @@
 //! Tokens of upstreams.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 use skep_testkit::{IdentityProvider, Redis};
 
 use super::{
-    chains::{by_registration, oauth2, registered},
-    stores::{PASSWORD, store_at},
+    chains::{by_registration, oauth2, registered, world},
+    flow::{Flow, STEPS, Servers},
+    stores::{PASSWORD, row, store_at},
     world::{World, config, metadata_of},
 };
-use crate::{AuthServer, UpstreamTokenError, config::RedisPlace, limits};
+use crate::{AuthServer, SessionError, UpstreamTokenError, config::RedisPlace, limits, store::Upstream};
 
 async fn session(world: &World) -> String {
     let client = world.client().await;
@@ -297,6 +298,69 @@ async fn a_replica_that_is_killed_while_it_refreshes_does_not_hold_others_for_lo
     };
     refreshing.await;
     assert!(begun.elapsed() < limits::LOCK_LIFE + limits::LOCK_RENEWAL, "{:?}", begun.elapsed());
+}
+
+/// Each request of a client is checked so.
+#[tokio::test]
+async fn a_session_is_checked_by_one_command_of_redis_however_many_providers_there_are() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let (servers, provider) = Servers::new().await;
+    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let world = World { server: servers.start(store).await, provider };
+    let mut flow = Flow::new("ann");
+    for step in STEPS {
+        flow.step(&servers, &world, step).await.unwrap();
+    }
+    let token = flow.tokens["access_token"].as_str().unwrap();
+    let session = world.server.verified(token).unwrap()["tsid"].as_str().unwrap().to_owned();
+    let before = redis.commands().await;
+    assert_eq!(world.server.check_session(&session).await, Ok(()));
+    let mut after = redis.commands().await;
+    after.retain(|name, count| {
+        *count -= before.get(name).copied().unwrap_or_default();
+        *count > 0
+    });
+    assert_eq!(after, BTreeMap::from([("mget".to_owned(), 1)]));
+    // A session that another replica ends has ended with the next request.
+    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    servers.start(store).await.end_session(&session).await.unwrap();
+    assert_eq!(world.server.check_session(&session).await, Err(SessionError::Ended));
+}
+
+#[tokio::test]
+async fn a_session_is_of_use_while_one_of_its_providers_has_a_token() {
+    let provider = IdentityProvider::start().await;
+    let by_id = json!({"identity_from_token": {"subject_path": "who"}});
+    let upstreams = vec![oauth2(&provider, "one", by_id.clone()), oauth2(&provider, "two", by_id)];
+    let world = world(provider, upstreams).await;
+    let store = &world.server.store;
+    let put = async |name: &str, expires_at: u64, refresh_token: &str| {
+        let refresh_token = refresh_token.to_owned();
+        let row = Upstream { provider_id: name.into(), expires_at, refresh_token, ..row("token") };
+        store.put_upstream("s", &row, Duration::from_secs(60)).await.unwrap();
+    };
+    let check = async || {
+        let checked = world.server.check_session("s").await;
+        world.server.clock.advance(2 * limits::REFRESH_PAUSE);
+        checked
+    };
+    assert_eq!(check().await, Ok(()), "it has never had one");
+    put("one", 1, "").await;
+    assert_eq!(check().await, Err(SessionError::Expired));
+    put("two", 0, "").await;
+    assert_eq!(check().await, Ok(()));
+    // One that does not respond may do so later.
+    put("two", 1, "refresh").await;
+    world.provider.answer("/token", json!({"status": 503}));
+    assert_eq!(check().await, Err(SessionError::Unavailable));
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
+    assert_eq!(check().await, Ok(()));
+    // What has been disconnected is no reason to log in again.
+    for name in ["one", "two"] {
+        let row = Upstream { provider_id: name.into(), expires_at: 1, ..row("") };
+        store.put_upstream("s", &row, Duration::from_secs(60)).await.unwrap();
+    }
+    assert_eq!(check().await, Ok(()));
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ mod path;
 mod refreshes;
 mod registration;
 mod response;
+mod sessions;
 mod tokens;
 
 use std::{
@@ -31,6 +32,7 @@ use discovery::Endpoints;
 pub(crate) use identity::{Login, Subject};
 use registration::Registrar;
 use response::TokenResponse;
+pub use sessions::SessionError;
 pub(crate) use tokens::Connection;
 pub(crate) use tokens::row_life;
 pub use tokens::{UpstreamTokenError, UpstreamTokens};

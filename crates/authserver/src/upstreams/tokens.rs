@@ -68,7 +68,7 @@ pub(crate) struct Connection {
 
 /// The tokens of sessions at upstreams.
 #[derive(Clone)]
-pub struct UpstreamTokens(Arc<Shared>);
+pub struct UpstreamTokens(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
@@ -180,7 +180,7 @@ impl UpstreamTokens {
     }
 }
 
-fn is_valid(row: &store::Upstream, now: u64) -> bool {
+pub(super) fn is_valid(row: &store::Upstream, now: u64) -> bool {
     row.expires_at == 0 || now < row.expires_at
 }
 

@@ -2,6 +2,7 @@
 //! proxy gets their token of it.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     sync::{Arc, Mutex},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, Redis};
 
 use crate::{
     login::{Browser, Page, ann_logs_in, fake_provider, hidden_fields, request, tokens},
@@ -265,4 +266,43 @@ async fn a_call_that_needs_a_provider_which_is_not_connected_names_where_to_go()
         connect(&mut Browser::default(), &provider, &page);
         assert_eq!(post(proxy.port, &token, session, &again).status, 200);
     });
+}
+
+/// How often each command of a Redis was executed since.
+fn since(before: &BTreeMap<String, u64>, mut after: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    after.retain(|name, count| {
+        *count -= before.get(name).copied().unwrap_or_default();
+        *count > 0
+    });
+    after
+}
+
+/// One that checks the session, whatever the number of providers, and one for the token that the server gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_takes_two_commands_of_redis_with_two_providers() {
+    let (provider, redis) = (fake_provider().await, Redis::with_password("correct-horse").await);
+    let (port, (server, heads)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+    let mut config = config(port, &provider.issuer, server, json!({}));
+    let embedded = &mut config["embedded_auth_server_config"];
+    let mut second = embedded["upstreams"][0].clone();
+    second["name"] = "hub".into();
+    embedded["upstreams"].as_array_mut().unwrap().push(second);
+    embedded["storage"] = json!({"type": "redis", "redis_config": {
+        "addr": redis.address(), "key_prefix": "thv:auth:{ns:kit}:", "auth_type": "aclUser",
+        "acl_user_config": {"password_env_var": "REDIS_PASSWORD"},
+    }});
+    let proxy = Proxy::with("commands", config, &[("REDIS_PASSWORD", "correct-horse")]);
+    proxy.expect_log("the authorization server is ready");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let token = tokio::task::block_in_place(|| {
+        let issued =
+            tokens(address, &mut Browser::default(), |_, url| ann_logs_in(&provider, url, &json!({})));
+        issued["access_token"].as_str().unwrap().to_owned()
+    });
+    let before = redis.commands().await;
+    let answer = tokio::task::block_in_place(|| call(port, &token));
+    assert_eq!(answer.status, 200, "{}{}", answer.head, answer.body);
+    let expected = BTreeMap::from([("get".to_owned(), 1), ("mget".to_owned(), 1)]);
+    assert_eq!(since(&before, redis.commands().await), expected);
+    assert!(has(&heads.lock().unwrap()[0], "authorization: Bearer at-of-ann"));
 }
