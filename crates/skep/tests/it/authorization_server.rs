@@ -268,6 +268,40 @@ async fn a_call_that_needs_a_provider_which_is_not_connected_names_where_to_go()
     });
 }
 
+/// How many of these registrations are refused, each with what a client has in the header.
+fn refused_registrations(port: u16, forwarded: impl Iterator<Item = String>) -> usize {
+    let metadata = json!({"redirect_uris": ["http://127.0.0.1:7777/cb"]}).to_string();
+    let statuses = forwarded.map(|forwarded| {
+        let headers = format!("x-forwarded-for: {forwarded}\r\n");
+        let sent = ("application/json", &*metadata);
+        request("POST", &format!("127.0.0.1:{port}"), "/oauth/register", &headers, sent).status
+    });
+    statuses
+        .inspect(|status| assert!([201, 429].contains(status), "{status}"))
+        .filter(|status| *status == 429)
+        .count()
+}
+
+/// All users of an ingress have its address, unless it is trusted to name theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_for_the_address_that_a_trusted_proxy_names_and_no_header_of_a_stranger_evades_them() {
+    let provider = fake_provider().await;
+    for is_trusted in [true, false] {
+        let (port, (server, _)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+        let more = json!({"trust_proxy_headers": is_trusted});
+        let config = config(port, &provider.issuer, server, more);
+        let proxy = Proxy::with(&format!("forwarded-{is_trusted}"), config, &[]);
+        proxy.expect_log("the authorization server is ready");
+        tokio::task::block_in_place(|| {
+            // What a stranger writes comes before what the proxy appends.
+            let flood = (0..40).map(|number| format!("10.0.0.{number}, 198.51.100.7"));
+            assert!(refused_registrations(port, flood) > 0, "{is_trusted}");
+            let others = (0..40).map(|number| format!("198.51.100.7, 203.0.113.{number}"));
+            assert_eq!(refused_registrations(port, others) == 0, is_trusted);
+        });
+    }
+}
+
 /// How often each command of a Redis was executed since.
 fn since(before: &BTreeMap<String, u64>, mut after: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
     after.retain(|name, count| {
