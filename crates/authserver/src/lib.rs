@@ -33,5 +33,5 @@ mod tests;
 
 pub use server::AuthServer;
 pub use store::StoreError;
-pub use upstreams::{UpstreamTokenError, UpstreamTokens};
+pub use upstreams::{SessionError, UpstreamTokenError, UpstreamTokens};
 pub use users::{UserConnection, UserConnections};

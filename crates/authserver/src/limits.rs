@@ -61,9 +61,11 @@ pub(crate) const UPSTREAM_TIME: Duration = Duration::from_secs(30);
 
 /// How long requests share the failure of a refresh, before another one is tried.
 pub(crate) const REFRESH_PAUSE: Duration = Duration::from_secs(2);
-/// How long a lock is held at most: longer than a request to an upstream takes, and storing what came of it.
-pub(crate) const LOCK_LIFE: Duration = Duration::from_secs(45);
-/// How long one is waited for.
+/// How long a lock is held that is not renewed: others wait no longer for a process that was killed.
+pub(crate) const LOCK_LIFE: Duration = Duration::from_secs(10);
+/// How often it is renewed: a few attempts may fail.
+pub(crate) const LOCK_RENEWAL: Duration = Duration::from_secs(2);
+/// How long one is waited for: longer than a request to an upstream takes.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(35);
 /// How long before its end a registration at an upstream is replaced.
 pub(crate) const REGISTRATION_MARGIN: Duration = Duration::from_secs(60);

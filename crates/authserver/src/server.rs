@@ -15,7 +15,7 @@ use crate::{
     endpoints,
     rates::Rates,
     store::{MemoryStore, RedisStore, Store, StoreError},
-    upstreams::{ConnectError, Upstream, UpstreamTokens},
+    upstreams::{ConnectError, SessionError, Upstream, UpstreamTokens},
 };
 
 /// The authorization server.
@@ -142,10 +142,20 @@ impl AuthServer {
         self.is_injection_disabled
     }
 
+    /// The claims of one of its own access tokens, if the signature is right. Whether its session goes on is to be checked as well.
+    pub fn verified(&self, token: &str) -> Option<Map<String, Value>> {
+        self.settings.keys.verified(token)
+    }
+
+    /// Checks that a session goes on, and is of use to its client.
+    pub async fn check_session(&self, session: &str) -> Result<(), SessionError> {
+        self.tokens.check(session, !self.is_injection_disabled).await
+    }
+
     /// The claims of one of its own access tokens, if the signature is right and the session has not ended. `Ok(None)`: it
     /// is not accepted. `Err`: that cannot be decided now.
-    pub async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, StoreError> {
-        let Some(claims) = self.settings.keys.verified(token) else { return Ok(None) };
+    pub(crate) async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, StoreError> {
+        let Some(claims) = self.verified(token) else { return Ok(None) };
         match claims.get("tsid").and_then(Value::as_str) {
             Some(session) if self.store.is_ended(session).await? => Ok(None),
             _ => Ok(Some(claims)),

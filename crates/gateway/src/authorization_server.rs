@@ -4,13 +4,13 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
+use futures::{FutureExt, StreamExt, TryFutureExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use skep_auth::OwnTokens;
+use skep_auth::{AuthenticationError, OwnTokens};
 use skep_mcp::{Era, Rejection, SessionId};
 
 /// Why there is no token of an identity provider for a session.
@@ -80,6 +80,12 @@ pub trait AuthorizationServer: OwnTokens + ConnectionSource {
     /// The audiences that its tokens may have.
     fn audiences(&self) -> &[String];
 
+    /// Checks that the session of a caller, whose token is valid, goes on and is of use: one provider that fails makes its own
+    /// backends fail, but if none of them has a token left, the caller must log in again. Each request waits for it.
+    fn check_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), AuthenticationError>> {
+        check_tokens(self, session).map_err(AuthenticationError::from).boxed()
+    }
+
     /// The identity providers, in the order of the login.
     fn providers(&self) -> Vec<&str>;
 
@@ -122,10 +128,9 @@ pub fn connect_page(capabilities: &Value, era: Era, provider: &str, url: &str) -
     })
 }
 
-/// Whether a session is of use. One provider that fails makes its own backends fail; if none of them has a token left, the
-/// caller must log in again.
-pub(crate) async fn check_session(
-    server: &dyn AuthorizationServer,
+/// Checks that a session has a token of one provider at least.
+async fn check_tokens<S: AuthorizationServer + ?Sized>(
+    server: &S,
     session: &str,
 ) -> Result<(), ProviderTokenError> {
     let providers = server.providers().into_iter().filter(|_| server.injects_tokens());
@@ -143,4 +148,14 @@ pub(crate) async fn check_session(
         }
     }
     failure.map_or(Ok(()), Err)
+}
+
+/// Why the session of a valid token is of no use.
+impl From<ProviderTokenError> for AuthenticationError {
+    fn from(error: ProviderTokenError) -> Self {
+        match error {
+            ProviderTokenError::Unavailable => Self::Unavailable,
+            _ => Self::Token("the token of the identity provider has expired: authenticate again"),
+        }
+    }
 }

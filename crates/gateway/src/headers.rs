@@ -1,5 +1,7 @@
 //! Headers that belong to one connection, and headers that only the proxy sets.
 
+use std::net::{IpAddr, SocketAddr};
+
 use http::{HeaderMap, HeaderName, header};
 
 const HOP_BY_HOP: [HeaderName; 8] = [
@@ -12,9 +14,10 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::TRANSFER_ENCODING,
     header::UPGRADE,
 ];
+const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 pub(crate) const FORWARDED: [HeaderName; 5] = [
     header::FORWARDED,
-    HeaderName::from_static("x-forwarded-for"),
+    FORWARDED_FOR,
     HeaderName::from_static("x-forwarded-host"),
     HeaderName::from_static("x-forwarded-proto"),
     HeaderName::from_static("x-real-ip"),
@@ -42,4 +45,39 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
         headers.remove(name);
     }
     headers.remove(PROXY_CONNECTION);
+}
+
+/// The address of the client, as a proxy in front names it. Each proxy appends the address of its own peer, so the last one is that of
+/// the nearest, and all others may be a stranger's. `None`: it names none.
+pub fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
+    let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
+    let bare = last.trim_start_matches('[').trim_end_matches(']');
+    bare.parse().ok().or_else(|| last.parse::<SocketAddr>().ok().map(|address| address.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_addresses_that_proxies_name_the_last_is_no_strangers() {
+        let last = |values: &[&'static str]| {
+            let values = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap()));
+            last_forwarded(&values.collect()).map(|address| address.to_string())
+        };
+        for (values, expected) in [
+            (&["198.51.100.7"][..], Some("198.51.100.7")),
+            (&["10.0.0.1, 203.0.113.5 ,198.51.100.7"], Some("198.51.100.7")),
+            (&["10.0.0.1", "203.0.113.5"], Some("203.0.113.5")),
+            (&["198.51.100.7:4711"], Some("198.51.100.7")),
+            (&["[2001:db8::1]:4711"], Some("2001:db8::1")),
+            (&["[2001:db8::1]"], Some("2001:db8::1")),
+            (&["2001:db8::1"], Some("2001:db8::1")),
+            (&["198.51.100.7, unknown"], None),
+            (&[""], None),
+            (&[], None),
+        ] {
+            assert_eq!(last(values).as_deref(), expected, "{values:?}");
+        }
+    }
 }

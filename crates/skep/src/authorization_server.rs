@@ -9,13 +9,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::future::{BoxFuture, FutureExt};
+use futures::future::{BoxFuture, FutureExt, ready};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
-use skep_authserver::{AuthServer, UpstreamTokenError, UserConnection, UserConnections};
+use skep_authserver::{AuthServer, SessionError, UpstreamTokenError, UserConnection, UserConnections};
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError};
 use tracing::{info, warn};
@@ -118,16 +118,8 @@ impl OwnTokens for Embedded {
         &'a self,
         token: &'a str,
     ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
-        async move {
-            match self.server.claims(token).await {
-                Ok(Some(claims)) => Ok(claims),
-                Ok(None) => {
-                    Err(AuthenticationError::Token("the token is not valid, or its session has ended"))
-                }
-                Err(_) => Err(AuthenticationError::Unavailable),
-            }
-        }
-        .boxed()
+        let claims = self.server.verified(token);
+        ready(claims.ok_or(AuthenticationError::Token("the token is not valid"))).boxed()
     }
 }
 
@@ -160,6 +152,11 @@ impl AuthorizationServer for Embedded {
 
     fn respond(&self, request: Request<Incoming>, peer: IpAddr) -> BoxFuture<'_, Response<Bytes>> {
         self.server.respond(request, peer).boxed()
+    }
+
+    fn check_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), AuthenticationError>> {
+        let checked = self.server.check_session(session);
+        checked.map(|checked| checked.map_err(session_error)).boxed()
     }
 
     fn audiences(&self) -> &[String] {
@@ -203,6 +200,14 @@ impl AuthorizationServer for Embedded {
     ) -> BoxFuture<'a, Result<Option<Map<String, Value>>, ProviderTokenError>> {
         let claims = self.server.upstream_tokens().claims(session, provider);
         claims.map(|claims| claims.map_err(provider_error)).boxed()
+    }
+}
+
+fn session_error(error: SessionError) -> AuthenticationError {
+    match error {
+        SessionError::Ended => AuthenticationError::Token("its session has ended"),
+        SessionError::Expired => ProviderTokenError::Expired.into(),
+        SessionError::Unavailable => AuthenticationError::Unavailable,
     }
 }
 

@@ -27,15 +27,20 @@ pub struct Dex {
 impl Dex {
     /// Starts one without TLS, whose client has this redirect URI and whose tokens are valid for so long, such as `3s`.
     pub fn start(redirect_uri: &str, life: &str) -> Self {
-        Self::serving("http", redirect_uri, life)
+        Self::serving("http", &[redirect_uri.to_owned()], life)
     }
 
     /// Starts one with TLS, with its own certificate authority.
     pub fn start_with_tls(redirect_uri: &str, life: &str) -> Self {
-        Self::serving("https", redirect_uri, life)
+        Self::for_any_of(&[redirect_uri.to_owned()], life)
     }
 
-    fn serving(scheme: &str, redirect_uri: &str, life: &str) -> Self {
+    /// The same with several redirect URIs: it compares them with their ports.
+    pub fn for_any_of(redirect_uris: &[String], life: &str) -> Self {
+        Self::serving("https", redirect_uris, life)
+    }
+
+    fn serving(scheme: &str, redirect_uris: &[String], life: &str) -> Self {
         let scratch = Scratch::new().expect("a folder");
         let folder = scratch.path();
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
@@ -44,7 +49,7 @@ impl Dex {
             "issuer": issuer, "storage": {"type": "memory"}, "web": web(scheme, address, folder),
             "oauth2": {"skipApprovalScreen": true}, "expiry": {"idTokens": life}, "enablePasswordDB": true,
             "staticPasswords": [{"email": "ann", "hash": HASH, "username": "Ann", "userID": "1"}],
-            "staticClients": [{"id": "us", "name": "skep", "public": true, "redirectURIs": [redirect_uri]}],
+            "staticClients": [{"id": "us", "name": "skep", "public": true, "redirectURIs": redirect_uris}],
         });
         let file = folder.join("dex.yaml");
         fs::write(&file, config.to_string()).expect("a file");

@@ -1,6 +1,7 @@
 //! A real Redis for one test.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
@@ -85,6 +86,22 @@ impl Redis {
         let mut bytes = Vec::new();
         read_all(self.scratch.path(), &mut bytes);
         bytes
+    }
+
+    /// How often each command was executed, also by scripts, but for those that this needs itself.
+    pub async fn commands(&self) -> BTreeMap<String, u64> {
+        let mut stream = TcpStream::connect(self.address).await.expect("Redis listens");
+        let login = self.password.as_ref().map(|password| format!("AUTH {password}\r\n")).unwrap_or_default();
+        let sent = format!("{login}INFO commandstats\r\nQUIT\r\n");
+        stream.write_all(sent.as_bytes()).await.expect("Redis reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).await.expect("Redis responds");
+        let lines = text.lines().filter_map(|line| line.strip_prefix("cmdstat_")?.split_once(":calls="));
+        let counts = lines.map(|(name, rest)| {
+            let calls = rest.split(',').next().and_then(|calls| calls.parse().ok());
+            (name.to_owned(), calls.expect("a number of calls"))
+        });
+        counts.filter(|(name, _)| !["auth", "info", "quit"].contains(&&**name)).collect()
     }
 
     fn signal(&self, signal: Signal) {

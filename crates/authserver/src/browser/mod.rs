@@ -8,6 +8,7 @@ mod connections;
 mod cookies;
 mod page;
 mod refusal;
+mod sessions;
 mod style;
 
 use std::net::IpAddr;
@@ -26,6 +27,7 @@ pub(crate) use connections::{ConnectionForm, connections_page};
 pub(crate) use cookies::{Cookies, set_approvals, set_browser, set_user};
 pub(crate) use page::{Question, page};
 pub(crate) use refusal::readable;
+pub(crate) use sessions::{SessionItem, sessions_page};
 
 /// The length of the random half of a state, and of a tag.
 const HALF: usize = 22;

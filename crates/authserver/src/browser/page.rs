@@ -77,11 +77,8 @@ fn body(question: &Question<'_>) -> String {
             format!("<dt>Next, you log in at</dt><dd>{names}</dd>")
         }
     };
-    let fields: String = question
-        .fields
-        .iter()
-        .map(|(name, value)| format!(r#"<input type="hidden" name="{name}" value="{}">"#, escaped(value)))
-        .collect();
+    let fields: Vec<(&str, &str)> = question.fields.iter().map(|(name, value)| (*name, &**value)).collect();
+    let fields = hidden(&fields);
     format!(
         r#"<h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p class="quiet">If you did not start this yourself, deny it.</p><form method="post" action="{}">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form>"#,
         escaped(question.redirect_uri),
@@ -99,6 +96,14 @@ fn ability(scope: &str) -> String {
         "offline_access" | "offline" => "keep its access until you end it".into(),
         other => format!("have the permission {}", escaped(other)),
     }
+}
+
+/// Hidden fields of a form.
+pub(super) fn hidden(fields: &[(&str, &str)]) -> String {
+    let field = |(name, value): &(&str, &str)| {
+        format!(r#"<input type="hidden" name="{name}" value="{}">"#, escaped(value))
+    };
+    fields.iter().map(field).collect()
 }
 
 pub(super) fn escaped(text: &str) -> String {

@@ -14,8 +14,9 @@ section{border-top:1px solid var(--line);margin-top:1.25rem;padding-top:1.25rem}
 dl{margin:0}dt{color:var(--quiet);font-size:.9rem;margin-top:.9rem}dd{margin:0;overflow-wrap:anywhere}\
 ul{margin:0;padding-left:1.2rem}p{margin:1rem 0 0}.quiet{color:var(--quiet)}.good{color:var(--good)}.bad{color:var(--bad)}\
 form{display:flex;flex-wrap:wrap;gap:.75rem;margin-top:1.5rem}\
-button{flex:1 1 8rem;font:inherit;font-weight:600;padding:.75rem 1rem;border-radius:.6rem;border:1px solid var(--quiet);\
-background:var(--card);color:var(--text);cursor:pointer}\
+button,.button{flex:1 1 8rem;font:inherit;font-weight:600;padding:.75rem 1rem;border-radius:.6rem;border:1px solid var(--quiet);\
+background:var(--card);color:var(--text);cursor:pointer;text-align:center;text-decoration:none}\
+form.last{border-top:1px solid var(--line);padding-top:1.25rem}\
 button[value=allow],button.first{background:var(--action);border-color:var(--action);color:var(--on-action)}\
-button:focus-visible{outline:3px solid var(--action);outline-offset:2px}\
+button:focus-visible,.button:focus-visible{outline:3px solid var(--action);outline-offset:2px}\
 @media(max-width:34rem){body{padding:0}main{border:0;border-radius:0;min-height:100vh}}";

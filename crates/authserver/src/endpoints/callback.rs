@@ -76,7 +76,7 @@ impl AuthServer {
             Some(user) => user,
             None => self.user(&upstream.name, &login).await?,
         };
-        self.keep(upstream, &pending, &user, login).await?;
+        self.keep(upstream, (&pending.session_id, &pending.client_id), &user, login).await?;
         pending.user = Some(user);
         // One that has not been discovered is left out: the user connects it later, and until then its own backends fail.
         match self.upstreams.iter().skip(position + 1).find(|next| next.is_connected()) {
@@ -122,11 +122,11 @@ impl AuthServer {
         Ok(User { id, name: login.name.clone(), email: login.email.clone() })
     }
 
-    /// Keeps the tokens of a login. Of an upstream that sends a refresh token only once, the earlier one is kept.
+    /// Keeps the tokens of a login in a session of a client. Of an upstream that sends a refresh token only once, the earlier one is kept.
     pub(super) async fn keep(
         &self,
         upstream: &Upstream,
-        pending: &Pending,
+        (session, client): (&str, &str),
         user: &User,
         login: Login,
     ) -> Result<(), StoreError> {
@@ -146,7 +146,7 @@ impl AuthServer {
             connected_at: now,
             scopes,
             upstream_subject: subject,
-            client_id: pending.client_id.clone(),
+            client_id: client.to_owned(),
             is_refused: false,
         };
         if row.refresh_token.is_empty()
@@ -156,6 +156,6 @@ impl AuthServer {
         {
             row.refresh_token = earlier.refresh_token;
         }
-        self.store.put_upstream(&pending.session_id, &row, row_life(&row, now)).await
+        self.store.put_upstream(session, &row, row_life(&row, now)).await
     }
 }

@@ -1,9 +1,11 @@
-//! Connections: the providers at which a session has tokens. Its user sees them on a page, connects one again, and disconnects
-//! one; a client does the same with its access token, but for the login.
+//! Connections: the providers at which a session has tokens. Its user sees them on a page, connects one again, disconnects one,
+//! and ends the session; a client does the same with its access token, but for the login.
 //!
 //! The page is for the user of the session alone, so that no one connects an account to the session of another: a browser
 //! logs in at the first provider, and a cookie for this browser remembers that for some time. Where that provider does not name its
 //! users, the browser of the session's own login has such a cookie.
+
+use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use form_urlencoded::Serializer;
@@ -18,11 +20,12 @@ use crate::{
     error::OAuthError,
     limits, response,
     rules::Parameters,
-    store::{Pending, User},
+    store::{self, Pending, StoreError, User, client_of},
+    upstreams::{Login, Upstream},
 };
 
 /// What a login of this server itself is for, in place of the state of a client.
-const SIGN_IN: &str = "sign-in";
+pub(super) const SIGN_IN: &str = "sign-in";
 const CONNECT: &str = "connect";
 
 /// Why the page is not shown.
@@ -32,11 +35,22 @@ enum Hidden {
     Refused(Response<Bytes>),
 }
 
+/// A session of the user who has logged in in a browser.
+struct Owned {
+    user: User,
+    rows: Vec<Option<store::Upstream>>,
+}
+
 impl AuthServer {
     /// The address of the page about a session.
     pub fn connections_url(&self, session: &str) -> String {
         let query = Serializer::new(String::new()).append_pair("session", session).finish();
-        format!("{}/oauth/connections?{query}", self.settings.authorize_base)
+        format!("{}?{query}", self.sessions_url())
+    }
+
+    /// The address of the page about all sessions of a user.
+    fn sessions_url(&self) -> String {
+        format!("{}/oauth/connections", self.settings.authorize_base)
     }
 
     /// A client's request, with its access token.
@@ -74,16 +88,11 @@ impl AuthServer {
     pub(super) async fn connections(&self, query: &str, browser: &Browser) -> Response<Bytes> {
         let parameters = Parameters::parse(query.as_bytes());
         let session = parameters.get("session").unwrap_or_default();
-        match self.owner(session, browser).await {
-            Ok(user) => match self.upstream_tokens().connections(session).await {
-                Ok(connections) => connections_page(&ConnectionForm {
-                    user: user.name.as_deref().or(user.email.as_deref()).unwrap_or(&user.id),
-                    session,
-                    token: browser.form_token(&self.settings.opaque, session),
-                    connections: &connections,
-                }),
-                Err(error) => OAuthError::from(error).response(),
-            },
+        if session.is_empty() {
+            return self.sessions(browser).await;
+        }
+        match self.owned(session, browser).await {
+            Ok(owned) => self.connections_page(session, &owned, browser).await,
             Err(Hidden::Refused(response)) => response,
             Err(Hidden::Unknown) => match self.upstreams.first() {
                 Some(first) => self.begin_own(&first.name, session, SIGN_IN, None, browser).await,
@@ -92,7 +101,22 @@ impl AuthServer {
         }
     }
 
-    /// A button of the page.
+    async fn connections_page(&self, session: &str, owned: &Owned, browser: &Browser) -> Response<Bytes> {
+        let client = client_of(&owned.rows);
+        let names = match self.client_names(BTreeSet::from([client])).await {
+            Ok(names) => names,
+            Err(error) => return OAuthError::from(error).response(),
+        };
+        connections_page(&ConnectionForm {
+            user: owned.user.label(),
+            client: names.get(client).map(String::as_str).unwrap_or_default(),
+            session,
+            token: browser.form_token(&self.settings.opaque, session),
+            connections: &self.upstream_tokens().described(&owned.rows),
+        })
+    }
+
+    /// A button of a page.
     pub(super) async fn change_connection(
         &self,
         request: &Arrived<'_>,
@@ -107,8 +131,8 @@ impl AuthServer {
         if !browser.has_form(&self.settings.opaque, session, form.get("token").unwrap_or_default()) {
             return foreign();
         }
-        let user = match self.owner(session, browser).await {
-            Ok(user) => user,
+        let Owned { user, .. } = match self.owned(session, browser).await {
+            Ok(owned) => owned,
             Err(Hidden::Refused(response)) => return response,
             Err(Hidden::Unknown) => return self.to_page(session),
         };
@@ -117,17 +141,20 @@ impl AuthServer {
                 Ok(()) => self.to_page(session),
                 Err(error) => OAuthError::from(error).response(),
             },
+            Some("end") => self.end_own(session).await,
             Some("connect") => self.begin_own(provider, session, CONNECT, Some(user), browser).await,
             _ => response::text(StatusCode::BAD_REQUEST, "there is no such action"),
         }
     }
 
-    fn to_page(&self, session: &str) -> Response<Bytes> {
-        response::redirect(StatusCode::SEE_OTHER, &self.connections_url(session))
+    /// Sends the browser to the page about a session, or to that about all of them.
+    pub(super) fn to_page(&self, session: &str) -> Response<Bytes> {
+        let url = if session.is_empty() { self.sessions_url() } else { self.connections_url(session) };
+        response::redirect(StatusCode::SEE_OTHER, &url)
     }
 
-    /// The user of a session, if it is the one who has logged in in this browser.
-    async fn owner(&self, session: &str, browser: &Browser) -> Result<User, Hidden> {
+    /// A session, if its user is the one who has logged in in this browser.
+    async fn owned(&self, session: &str, browser: &Browser) -> Result<Owned, Hidden> {
         let unavailable = |error| Hidden::Refused(OAuthError::from(error).response());
         let unknown = || {
             Hidden::Refused(response::text(
@@ -135,17 +162,12 @@ impl AuthServer {
                 "there is no such session: log in again in your client",
             ))
         };
-        if session.is_empty() || self.store.is_ended(session).await.map_err(unavailable)? {
-            return Err(unknown());
-        }
-        let mut owner = None;
-        for upstream in self.upstreams.iter() {
-            let row = self.store.upstream(session, &upstream.name).await.map_err(unavailable)?;
-            owner = owner.or(row.map(|row| row.user_id));
-        }
-        let owner = owner.ok_or_else(unknown)?;
+        let providers: Vec<&str> = self.upstream_tokens().providers().collect();
+        let rows = self.store.session(session, &providers).await.map_err(unavailable)?;
+        let rows = rows.ok_or_else(unknown)?;
+        let owner = rows.iter().flatten().next().map(|row| row.user_id.clone()).ok_or_else(unknown)?;
         match browser.user(&self.settings.opaque, self.clock.now()) {
-            Some(user) if user.id == owner => Ok(user),
+            Some(user) if user.id == owner => Ok(Owned { user, rows }),
             Some(_) => {
                 Err(Hidden::Refused(response::text(StatusCode::FORBIDDEN, "this session is of another user")))
             }
@@ -155,7 +177,7 @@ impl AuthServer {
     }
 
     /// Sends the browser to a provider, to come back to the page.
-    async fn begin_own(
+    pub(super) async fn begin_own(
         &self,
         provider: &str,
         session: &str,
@@ -206,11 +228,24 @@ impl AuthServer {
                 }
             }
             (CONNECT, user, Some(owner)) if user.as_ref().is_none_or(|user| may_be(user, owner)) => {
-                self.keep(upstream, pending, owner, login).await?;
+                self.keep_again(upstream, &pending.session_id, owner, login).await?;
             }
             _ => return Err(OAuthError::new("access_denied", "the login is of another user")),
         }
         Ok(response)
+    }
+
+    /// Keeps the tokens of another login in a session, whose client stays the same.
+    async fn keep_again(
+        &self,
+        upstream: &Upstream,
+        session: &str,
+        user: &User,
+        login: Login,
+    ) -> Result<(), StoreError> {
+        let providers: Vec<&str> = self.upstream_tokens().providers().collect();
+        let rows = self.store.session(session, &providers).await?.unwrap_or_default();
+        self.keep(upstream, (session, client_of(&rows)), user, login).await
     }
 }
 

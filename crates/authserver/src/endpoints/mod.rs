@@ -9,6 +9,7 @@ mod finish;
 mod metadata;
 mod register;
 mod revoke;
+mod sessions;
 mod token;
 
 use std::net::IpAddr;

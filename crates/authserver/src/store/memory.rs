@@ -11,7 +11,7 @@ use async_trait::async_trait;
 
 use super::{
     Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    expiring::Expiring, logins::Logins,
+    UserSession, expiring::Expiring, logins::Logins,
 };
 use crate::{clock::Clock, keys::family, limits};
 
@@ -64,6 +64,14 @@ impl Default for Rows {
             registrations: Expiring::new(limits::ROWS),
             locks: Expiring::new(limits::ROWS),
         }
+    }
+}
+
+impl Rows {
+    /// The rows of a session at these providers.
+    fn of_session(&self, session: &str, providers: &[&str], now: u64) -> Vec<Option<Upstream>> {
+        let row = |provider: &&str| self.upstreams.get(&pair(session, provider), now).cloned();
+        providers.iter().map(row).collect()
     }
 }
 
@@ -242,6 +250,27 @@ impl Store for MemoryStore {
         Ok(rows.upstreams.get(&pair(session, provider), now).cloned())
     }
 
+    async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>> {
+        let (rows, now) = self.rows();
+        let has_ended = rows.ended.get(session, now).is_some();
+        Ok((!has_ended).then(|| rows.of_session(session, providers, now)))
+    }
+
+    async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>> {
+        let (rows, now) = self.rows();
+        let Some(first) = providers.first() else { return Ok(Vec::new()) };
+        let ids = rows.sessions.get(&pair(user, first), now).into_iter().flatten();
+        let going_on = ids.filter(|id| {
+            rows.ended.get(id, now).is_none() && rows.upstreams.get(&pair(id, first), now).is_some()
+        });
+        let sessions = going_on.map(|id| UserSession {
+            id: id.clone(),
+            is_offline: rows.refresh.get(&family(id), now).is_some(),
+            rows: rows.of_session(id, providers, now),
+        });
+        Ok(sessions.collect())
+    }
+
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {
         let (rows, now) = self.rows();
         let session = rows.sessions.get(&pair(user, provider), now).and_then(VecDeque::back);
@@ -275,6 +304,15 @@ impl Store for MemoryStore {
             return Ok(false);
         }
         stored(rows.locks.put(key, holder.to_owned(), now + life.as_secs(), now)).map(|()| true)
+    }
+
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let (mut rows, now) = self.rows();
+        let is_held = rows.locks.get(key, now).is_some_and(|known| known == holder);
+        if is_held {
+            rows.locks.extend(key, now + life.as_secs());
+        }
+        Ok(is_held)
     }
 
     async fn unlock(&self, key: &str, holder: &str) -> Result<()> {

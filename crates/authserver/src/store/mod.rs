@@ -15,7 +15,8 @@ pub(crate) use locks::Lock;
 pub(crate) use memory::MemoryStore;
 pub(crate) use redis::RedisStore;
 pub(crate) use rows::{
-    Client, Connected, Grant, Method, Pending, Proof, Registration, Session, Upstream, User,
+    Client, Connected, Grant, Method, Pending, Proof, Registration, Session, Upstream, User, UserSession,
+    client_of,
 };
 
 /// Why the store did not do it.
@@ -93,6 +94,11 @@ pub(crate) trait Store: Send + Sync {
 
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()>;
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>>;
+    /// The rows of a session at these providers, in their order, by one command: each request of a client needs them. `None`:
+    /// it has ended.
+    async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>>;
+    /// The sessions of a user that have not ended, with their rows at these providers. Each has one at the first of them.
+    async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>>;
     /// The newest row of a user at a provider.
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>>;
 
@@ -106,6 +112,8 @@ pub(crate) trait Store: Send + Sync {
 
     /// Takes a lock for all servers with this store. `false`: another holder has it. It ends after some time by itself.
     async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool>;
+    /// Has a lock last for this long from now. `false`: this holder does not have it any more.
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool>;
     /// Releases a lock, if this holder still has it.
     async fn unlock(&self, key: &str, holder: &str) -> Result<()>;
 }

@@ -71,6 +71,11 @@ impl User {
         format!("{UNNAMED}{hash:.32}")
     }
 
+    /// What a page calls the user.
+    pub(crate) fn label(&self) -> &str {
+        self.name.as_deref().or(self.email.as_deref()).unwrap_or(&self.id)
+    }
+
     /// Whether no upstream has named the user: another login is another user.
     pub(crate) fn is_unnamed(&self) -> bool {
         self.id.starts_with(UNNAMED)
@@ -164,6 +169,34 @@ pub(crate) struct Upstream {
     /// Whether the upstream has refused the refresh token.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_refused: bool,
+}
+
+/// A session of a user.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct UserSession {
+    pub(crate) id: String,
+    /// Whether it has a refresh token.
+    pub(crate) is_offline: bool,
+    /// Its rows at upstreams, in their order.
+    pub(crate) rows: Vec<Option<Upstream>>,
+}
+
+impl UserSession {
+    /// When the user connected an upstream for the last time, in seconds since 1970.
+    pub(crate) fn connected_at(&self) -> u64 {
+        self.rows.iter().flatten().map(|row| row.connected_at).max().unwrap_or_default()
+    }
+
+    /// The client that acts for the user.
+    pub(crate) fn client_id(&self) -> &str {
+        client_of(&self.rows)
+    }
+}
+
+/// The client of a session with these rows.
+pub(crate) fn client_of(rows: &[Option<Upstream>]) -> &str {
+    let mut ids = rows.iter().flatten().map(|row| &*row.client_id);
+    ids.find(|id| !id.is_empty()).unwrap_or_default()
 }
 
 /// What a user has at an upstream, as the row of a session has it, without the tokens.

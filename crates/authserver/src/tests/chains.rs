@@ -100,42 +100,49 @@ async fn a_provider_that_names_no_user_gives_each_login_a_user_of_its_own() {
     assert_ne!(subjects[0], subjects[1]);
 }
 
-#[tokio::test]
-async fn the_server_registers_itself_once_at_a_provider_where_it_is_no_client() {
-    let provider = IdentityProvider::start().await;
-    let registered = json!({
-        "client_id": "new", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
-    });
-    provider.answer("/register", registered);
+/// The response to a registration.
+pub(super) fn registered(client: &str, expires: u64) -> Value {
+    json!({
+        "client_id": client, "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
+        "client_secret_expires_at": expires,
+    })
+}
+
+/// What makes the server register itself at a provider.
+pub(super) fn by_registration(provider: &IdentityProvider) -> Value {
     let endpoint = format!("{}/register", provider.issuer);
-    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
-    let upstreams = vec![oauth2(&provider, "one", registration)];
+    json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}})
+}
+
+/// A world whose server has registered itself, as this client.
+async fn registered_world(client: &str, expires: u64) -> World {
+    let provider = IdentityProvider::start().await;
+    provider.answer("/register", registered(client, expires));
+    let upstreams = vec![oauth2(&provider, "one", by_registration(&provider))];
     let world = world(provider, upstreams).await;
     world.server.check().await.unwrap();
     assert_eq!(world.provider.requests("/register").len(), 1);
+    world
+}
+
+/// The client that the server is at the provider.
+async fn client_at_provider(world: &World) -> String {
     let client = world.client().await;
-    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
-    assert_eq!(parameter(&url, "client_id"), "new");
+    parameter(&world.begin(&mut Visitor::default(), &client, &[]).await, "client_id")
+}
+
+#[tokio::test]
+async fn the_server_registers_itself_once_at_a_provider_where_it_is_no_client() {
+    let world = registered_world("new", 0).await;
+    world.server.check().await.unwrap();
+    assert_eq!(world.provider.requests("/register").len(), 1);
+    assert_eq!(client_at_provider(&world).await, "new");
 }
 
 /// RFC 7591, section 3.2.1.
 #[tokio::test]
 async fn the_server_registers_itself_again_when_its_secret_expires() {
-    let provider = IdentityProvider::start().await;
-    let registered = |id: &str, expires: u64| {
-        json!({
-            "client_id": id, "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
-            "client_secret_expires_at": expires,
-        })
-    };
-    let now = Clock::default().now();
-    provider.answer("/register", registered("first", now + 3600));
-    let endpoint = format!("{}/register", provider.issuer);
-    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
-    let upstreams = vec![oauth2(&provider, "one", registration)];
-    let world = world(provider, upstreams).await;
-    world.server.check().await.unwrap();
-    assert_eq!(world.provider.requests("/register").len(), 1);
+    let world = registered_world("first", Clock::default().now() + 3600).await;
     let wait = world.server.next_check().unwrap();
     assert!((Duration::from_secs(3000)..Duration::from_secs(3600)).contains(&wait), "{wait:?}");
     world.server.clock.advance(wait + Duration::from_secs(1));
@@ -143,12 +150,9 @@ async fn the_server_registers_itself_again_when_its_secret_expires() {
     // It stays the former client while it cannot be another one.
     world.provider.answer("/register", json!({"status": 503}));
     world.server.check().await.unwrap_err();
-    let client = world.client().await;
-    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
-    assert_eq!(parameter(&url, "client_id"), "first");
+    assert_eq!(client_at_provider(&world).await, "first");
     world.provider.answer("/register", registered("second", 0));
     world.server.check().await.unwrap();
     assert_eq!(world.server.next_check(), None);
-    let url = world.begin(&mut Visitor::default(), &client, &[]).await;
-    assert_eq!(parameter(&url, "client_id"), "second");
+    assert_eq!(client_at_provider(&world).await, "second");
 }

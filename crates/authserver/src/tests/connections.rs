@@ -52,6 +52,16 @@ async fn press(
 ) -> Response<Bytes> {
     let mut form = hidden_fields(shown);
     form.push(("action".into(), action.into()));
+    submit(world, visitor, &form, origin).await
+}
+
+/// Submits a form that is on a page of this origin.
+pub(super) async fn submit(
+    world: &World,
+    visitor: &Visitor,
+    form: &[(String, String)],
+    origin: &str,
+) -> Response<Bytes> {
     let body = Serializer::new(String::new()).extend_pairs(form).finish();
     let request = Request::post("/oauth/connections")
         .header(header::COOKIE, visitor.cookies())
@@ -60,7 +70,7 @@ async fn press(
     world.send(request.body(Full::from(body)).unwrap()).await
 }
 
-const OWN: &str = "http://127.0.0.1:1";
+pub(super) const OWN: &str = "http://127.0.0.1:1";
 
 #[tokio::test]
 async fn a_client_lists_the_connections_of_its_session_and_ends_one() {
@@ -72,6 +82,7 @@ async fn a_client_lists_the_connections_of_its_session_and_ends_one() {
     let one = &listed["connections"][0];
     let known = [&one["provider"], &one["connected"], &one["expired"], &one["scopes"]];
     assert_eq!(known, [&json!("corp"), &json!(true), &json!(false), &json!(["openid", "offline_access"])]);
+    assert_eq!(one["renewed"], true);
     assert!(
         one["since"].as_u64().unwrap() > 1_700_000_000 && one["expires_at"].as_u64() > one["since"].as_u64()
     );
@@ -150,7 +161,7 @@ async fn the_page_is_for_the_user_of_the_session_alone() {
 }
 
 /// A session of a user whom the provider does not name, in this browser.
-async fn unnamed_session(world: &World, visitor: &mut Visitor, token: &str) -> String {
+pub(super) async fn unnamed_session(world: &World, visitor: &mut Visitor, token: &str) -> String {
     let client = world.client().await;
     world.provider.answer("/token", json!({"access_token": token, "token_type": "bearer"}));
     let url = world.begin(visitor, &client, &[]).await;

@@ -31,6 +31,7 @@ async fn one_address_is_limited_on_every_endpoint_and_others_are_served() {
         (Method::GET, "/oauth/callback"),
         (Method::POST, "/oauth/consent"),
         (Method::GET, "/oauth/connections"),
+        (Method::POST, "/oauth/connections"),
         (Method::POST, "/oauth/token"),
         (Method::POST, "/oauth/revoke"),
         (Method::POST, "/oauth/register"),

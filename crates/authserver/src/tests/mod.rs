@@ -20,6 +20,7 @@ mod registration;
 mod stores;
 mod upstream_tokens;
 mod user_connections;
+mod user_sessions;
 mod world;
 
 pub(crate) use stores::pending;

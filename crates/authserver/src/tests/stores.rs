@@ -24,7 +24,7 @@ use crate::{
 pub(super) const PASSWORD: &str = "correct-horse";
 pub(super) const LIFE: Duration = Duration::from_secs(60);
 
-fn grant(session: &str) -> Grant {
+pub(super) fn grant(session: &str) -> Grant {
     Grant {
         client_id: "c".into(),
         request_id: "r".into(),

@@ -1,17 +1,18 @@
 //! Tokens of upstreams.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 use skep_testkit::{IdentityProvider, Redis};
 
 use super::{
-    chains::oauth2,
-    stores::{PASSWORD, store_at},
+    chains::{by_registration, oauth2, registered, world},
+    flow::{Flow, STEPS, Servers},
+    stores::{PASSWORD, row, store_at},
     world::{World, config, metadata_of},
 };
-use crate::{AuthServer, UpstreamTokenError, config::RedisPlace, limits};
+use crate::{AuthServer, SessionError, UpstreamTokenError, config::RedisPlace, limits, store::Upstream};
 
 async fn session(world: &World) -> String {
     let client = world.client().await;
@@ -258,6 +259,110 @@ async fn replicas_do_not_use_one_refresh_token_at_the_same_time() {
     assert_eq!(replicas.provider.requests("/token").len(), before + 1);
 }
 
+/// It is waited for as long as the request to the provider takes, and not for as long as its lock lasts by itself.
+#[tokio::test]
+async fn a_refresh_that_takes_longer_than_its_lock_is_still_the_only_one() {
+    let replicas = Replicas::new().await;
+    let before = replicas.provider.requests("/token").len();
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    replicas.provider.answer("/token", response);
+    replicas.provider.slow(limits::LOCK_LIFE + limits::LOCK_RENEWAL);
+    assert_eq!(replicas.tokens().await, vec![Ok("new".to_owned()); 8]);
+    assert_eq!(replicas.provider.requests("/token").len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_replica_that_is_killed_while_it_refreshes_does_not_hold_others_for_long() {
+    let replicas = Replicas::new().await;
+    let [killed, other] = replicas.servers;
+    let before = replicas.provider.requests("/token").len();
+    replicas.provider.slow(Duration::from_secs(3600));
+    // Its process ends with all of its tasks, and releases nothing.
+    let process = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let session = replicas.session.clone();
+    process.spawn(async move { killed.upstream_tokens().access_token(&session, "corp").await });
+    while replicas.provider.requests("/token").len() == before {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    process.shutdown_background();
+    replicas.provider.slow(Duration::ZERO);
+    let response = json!({"access_token": "new", "token_type": "Bearer", "expires_in": 3600});
+    replicas.provider.answer("/token", response);
+    let tokens = other.upstream_tokens();
+    let begun = std::time::Instant::now();
+    let refreshing = async {
+        while tokens.access_token(&replicas.session, "corp").await != Ok("new".to_owned()) {
+            // A failure is shared for some time.
+            other.clock.advance(limits::REFRESH_PAUSE);
+        }
+    };
+    refreshing.await;
+    assert!(begun.elapsed() < limits::LOCK_LIFE + limits::LOCK_RENEWAL, "{:?}", begun.elapsed());
+}
+
+/// Each request of a client is checked so.
+#[tokio::test]
+async fn a_session_is_checked_by_one_command_of_redis_however_many_providers_there_are() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let (servers, provider) = Servers::new().await;
+    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let world = World { server: servers.start(store).await, provider };
+    let mut flow = Flow::new("ann");
+    for step in STEPS {
+        flow.step(&servers, &world, step).await.unwrap();
+    }
+    let token = flow.tokens["access_token"].as_str().unwrap();
+    let session = world.server.verified(token).unwrap()["tsid"].as_str().unwrap().to_owned();
+    let before = redis.commands().await;
+    assert_eq!(world.server.check_session(&session).await, Ok(()));
+    let mut after = redis.commands().await;
+    after.retain(|name, count| {
+        *count -= before.get(name).copied().unwrap_or_default();
+        *count > 0
+    });
+    assert_eq!(after, BTreeMap::from([("mget".to_owned(), 1)]));
+    // A session that another replica ends has ended with the next request.
+    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    servers.start(store).await.end_session(&session).await.unwrap();
+    assert_eq!(world.server.check_session(&session).await, Err(SessionError::Ended));
+}
+
+#[tokio::test]
+async fn a_session_is_of_use_while_one_of_its_providers_has_a_token() {
+    let provider = IdentityProvider::start().await;
+    let by_id = json!({"identity_from_token": {"subject_path": "who"}});
+    let upstreams = vec![oauth2(&provider, "one", by_id.clone()), oauth2(&provider, "two", by_id)];
+    let world = world(provider, upstreams).await;
+    let store = &world.server.store;
+    let put = async |name: &str, expires_at: u64, refresh_token: &str| {
+        let refresh_token = refresh_token.to_owned();
+        let row = Upstream { provider_id: name.into(), expires_at, refresh_token, ..row("token") };
+        store.put_upstream("s", &row, Duration::from_secs(60)).await.unwrap();
+    };
+    let check = async || {
+        let checked = world.server.check_session("s").await;
+        world.server.clock.advance(2 * limits::REFRESH_PAUSE);
+        checked
+    };
+    assert_eq!(check().await, Ok(()), "it has never had one");
+    put("one", 1, "").await;
+    assert_eq!(check().await, Err(SessionError::Expired));
+    put("two", 0, "").await;
+    assert_eq!(check().await, Ok(()));
+    // One that does not respond may do so later.
+    put("two", 1, "refresh").await;
+    world.provider.answer("/token", json!({"status": 503}));
+    assert_eq!(check().await, Err(SessionError::Unavailable));
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
+    assert_eq!(check().await, Ok(()));
+    // What has been disconnected is no reason to log in again.
+    for name in ["one", "two"] {
+        let row = Upstream { provider_id: name.into(), expires_at: 1, ..row("") };
+        store.put_upstream("s", &row, Duration::from_secs(60)).await.unwrap();
+    }
+    assert_eq!(check().await, Ok(()));
+}
+
 #[tokio::test]
 async fn replicas_share_the_failure_of_a_refresh() {
     let replicas = Replicas::new().await;
@@ -272,14 +377,9 @@ async fn replicas_share_the_failure_of_a_refresh() {
 async fn replicas_that_start_together_are_one_client_of_a_provider() {
     let redis = Redis::with_password(PASSWORD).await;
     let provider = IdentityProvider::start().await;
-    let registered = json!({
-        "client_id": "new", "client_secret": "s", "token_endpoint_auth_method": "client_secret_basic",
-    });
-    provider.answer("/register", registered);
+    provider.answer("/register", registered("new", 0));
     provider.slow(Duration::from_millis(200));
-    let endpoint = format!("{}/register", provider.issuer);
-    let registration = json!({"client_id": "", "dcr_config": {"registration_endpoint": endpoint}});
-    let changes = json!({"upstreams": [oauth2(&provider, "one", registration)]});
+    let changes = json!({"upstreams": [oauth2(&provider, "one", by_registration(&provider))]});
     let start = async || {
         let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
         AuthServer::with_store(&config(&provider, &changes), store)

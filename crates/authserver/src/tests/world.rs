@@ -143,6 +143,8 @@ impl World {
     pub(super) fn at_upstream(&self, url: &str, user: &str) -> String {
         let id_token = self.provider.token(json!({
             "sub": user, "aud": "us", "nonce": parameter(url, "nonce"), "name": "Ann", "email": "ann@example.test",
+            // The server's clock may have been moved.
+            "exp": self.server.clock.now() + 3600,
         }));
         self.provider.answer(
             "/token",

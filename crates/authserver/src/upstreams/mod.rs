@@ -7,6 +7,7 @@ mod path;
 mod refreshes;
 mod registration;
 mod response;
+mod sessions;
 mod tokens;
 
 use std::{
@@ -21,7 +22,7 @@ use skep_auth::{ExpectedIdToken, Fetcher, IssuerKeys, id_token_subject};
 use tokio::sync::Mutex;
 
 use crate::{
-    config::{Kind, UpstreamSettings},
+    config::{Identity, Kind, UpstreamSettings},
     limits,
     rules::challenge_of,
     store::Store,
@@ -31,6 +32,7 @@ use discovery::Endpoints;
 pub(crate) use identity::{Login, Subject};
 use registration::Registrar;
 use response::TokenResponse;
+pub use sessions::SessionError;
 pub(crate) use tokens::Connection;
 pub(crate) use tokens::row_life;
 pub use tokens::{UpstreamTokenError, UpstreamTokens};
@@ -131,6 +133,11 @@ impl Upstream {
                     .then(|| Duration::from_secs(expires.unwrap_or_default().saturating_sub(now)))
             }
         }
+    }
+
+    /// Whether it names its users. Otherwise each login is another user.
+    pub(crate) fn names_users(&self) -> bool {
+        !matches!(&self.settings.kind, Kind::Oauth2 { identity, .. } if matches!(**identity, Identity::Nowhere))
     }
 
     /// Whether it has been discovered.

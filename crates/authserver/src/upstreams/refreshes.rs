@@ -121,9 +121,8 @@ impl Shared {
     async fn refresh_alone(&self, session: &str, seen: &store::Upstream) -> Outcome {
         let key = lock_key(session, &seen.provider_id);
         let lock = Lock::take(&*self.store, &key).await?;
-        let outcome = self.refresh(session, seen, lock.was_awaited).await;
-        lock.release().await;
-        outcome
+        let was_awaited = lock.was_awaited;
+        lock.hold_during(self.refresh(session, seen, was_awaited)).await
     }
 
     /// Refreshes the tokens, unless that has happened since this request has seen them: what another one has got

@@ -45,13 +45,13 @@ impl Registrar<'_> {
             None => {
                 // Replicas are one client: otherwise a login that began at one could not end at another.
                 let lock = Lock::take(store, &key).await.map_err(unavailable)?;
-                let registered = match known(store, &key, now).await {
-                    Ok(None) => self.register_and_store(registration, token, (store, &key)).await,
-                    Ok(Some(known)) => Ok(known),
-                    Err(error) => Err(error),
+                let registering = async {
+                    match known(store, &key, now).await? {
+                        None => self.register_and_store(registration, token, (store, &key)).await,
+                        Some(known) => Ok(known),
+                    }
                 };
-                lock.release().await;
-                registered?
+                lock.hold_during(registering).await?
             }
         };
         Ok(UpstreamClient {

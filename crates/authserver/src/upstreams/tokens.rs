@@ -1,6 +1,6 @@
 //! The tokens of sessions at upstreams, refreshed when they have expired.
 
-use std::{sync::Arc, time::Duration};
+use std::{iter, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 use tracing::warn;
@@ -59,6 +59,8 @@ pub(crate) struct Connection {
     pub(crate) scopes: Vec<String>,
     /// When the access token expires, if it does.
     pub(crate) expires_at: Option<u64>,
+    /// Whether it is renewed then: there is a refresh token, which the upstream has not refused.
+    pub(crate) renewed: bool,
     /// Whether the tokens are of no use any more: the access token has expired, and there is none to refresh it with that the
     /// upstream accepts.
     pub(crate) expired: bool,
@@ -66,7 +68,7 @@ pub(crate) struct Connection {
 
 /// The tokens of sessions at upstreams.
 #[derive(Clone)]
-pub struct UpstreamTokens(Arc<Shared>);
+pub struct UpstreamTokens(pub(super) Arc<Shared>);
 
 pub(super) struct Shared {
     pub(super) store: Arc<dyn Store>,
@@ -119,22 +121,29 @@ impl UpstreamTokens {
 impl UpstreamTokens {
     /// What a session has at each upstream.
     pub(crate) async fn connections(&self, session: &str) -> Result<Vec<Connection>, UpstreamTokenError> {
-        let (mut connections, now) = (Vec::new(), self.0.clock.now());
-        for upstream in self.0.upstreams.iter() {
-            let row = self.0.store.upstream(session, &upstream.name).await?;
+        let providers: Vec<&str> = self.providers().collect();
+        let rows = self.0.store.session(session, &providers).await?.unwrap_or_default();
+        Ok(self.described(&rows))
+    }
+
+    /// What a session with these rows has at each upstream.
+    pub(crate) fn described(&self, rows: &[Option<store::Upstream>]) -> Vec<Connection> {
+        let now = self.0.clock.now();
+        let rows = rows.iter().map(Option::as_ref).chain(iter::repeat(None));
+        let described = self.providers().zip(rows).map(|(provider, row)| {
             let row = row.filter(|row| !row.access_token.is_empty());
-            connections.push(Connection {
-                provider: upstream.name.clone(),
+            let renewed = row.is_some_and(|row| !row.is_refused && !row.refresh_token.is_empty());
+            Connection {
+                provider: provider.to_owned(),
                 connected: row.is_some(),
-                since: row.as_ref().map(|row| row.connected_at).filter(|since| *since > 0),
-                scopes: row.as_ref().map(|row| row.scopes.clone()).unwrap_or_default(),
-                expires_at: row.as_ref().map(|row| row.expires_at).filter(|until| *until > 0),
-                expired: row.is_some_and(|row| {
-                    !is_valid(&row, now) && (row.is_refused || row.refresh_token.is_empty())
-                }),
-            });
-        }
-        Ok(connections)
+                since: row.map(|row| row.connected_at).filter(|since| *since > 0),
+                scopes: row.map(|row| row.scopes.clone()).unwrap_or_default(),
+                expires_at: row.map(|row| row.expires_at).filter(|until| *until > 0),
+                renewed,
+                expired: row.is_some_and(|row| !is_valid(row, now) && !renewed),
+            }
+        });
+        described.collect()
     }
 
     /// Forgets the tokens of a session at an upstream, and revokes them there. The row stays without them: it has the user of
@@ -171,7 +180,7 @@ impl UpstreamTokens {
     }
 }
 
-fn is_valid(row: &store::Upstream, now: u64) -> bool {
+pub(super) fn is_valid(row: &store::Upstream, now: u64) -> bool {
     row.expires_at == 0 || now < row.expires_at
 }
 
@@ -192,9 +201,8 @@ impl Shared {
         // A refresh that is under way must not store tokens afterwards.
         let key = lock_key(session, provider);
         let lock = Lock::take(&*self.store, &key).await?;
-        let forgotten = self.forget(session, provider).await;
-        lock.release().await;
-        let Some(row) = forgotten? else { return Ok(()) };
+        let forgotten = lock.hold_during(self.forget(session, provider)).await?;
+        let Some(row) = forgotten else { return Ok(()) };
         // With a refresh token, the access tokens of it end as well (RFC 7009, section 2.1).
         for token in [&row.refresh_token, &row.access_token] {
             if let Err(error) = upstream.revoke(token).await {

@@ -50,11 +50,11 @@ async function press(page, selector) {
   await Promise.all([page.waitForNavigation(), page.click(selector)]);
 }
 
-/** Logs in as Ann at every provider until the browser is elsewhere. */
-async function logIn(page) {
+/** Logs in at every provider until the browser is elsewhere. */
+async function logIn(page, user = "ann") {
   while (page.url().startsWith(servers.provider)) {
     if (await page.$("input[name=login]")) {
-      await page.type("input[name=login]", "ann");
+      await page.type("input[name=login]", user);
       await page.type("input[name=password]", "any");
     }
     await press(page, "button[type=submit]");
@@ -169,6 +169,50 @@ test("a user sees, ends and renews the connections of a session", { timeout: 120
     await press(page, "section:nth-of-type(2) button[value=connect]");
     await logIn(page);
     assert.doesNotMatch((await states())[1], /not connected/i);
+  });
+});
+
+test("a user logs in without a client, sees all sessions, and ends one", { timeout: 120_000 }, async () => {
+  const logInWith = async (name) => {
+    const client = await newClient(servers, name);
+    let token;
+    await visit(async (page) => {
+      await page.goto(client.url);
+      await press(page, "button[value=allow]");
+      await logIn(page, "eve");
+      token = await client.token(parameters(page).code);
+    });
+    return token;
+  };
+  const accepted = async (token) =>
+    (await fetch(`${servers.origin}/oauth/connections`, { headers: { authorization: `Bearer ${token}` } })).status;
+  const [first, second] = [await logInWith("Kept"), await logInWith("Ended")];
+  await visit(async (page) => {
+    const sessions = () => page.$$eval("section h2", (all) => all.map((one) => one.textContent));
+    await page.goto(`${servers.origin}/oauth/connections`);
+    await logIn(page, "eve");
+    assert.equal(page.url(), `${servers.origin}/oauth/connections`);
+    assert.deepEqual((await sessions()).sort(), ["Ended", "Kept"]);
+    const text = await page.$eval("main", (main) => main.innerText);
+    assert.match(text, /company\s+connected since \d{4}-\d\d-\d\d, until \d{4}-\d\d-\d\d \d\d:\d\d UTC, then renewed/);
+    for (const [look, { width = 1280, height = 900, scheme }] of Object.entries(LOOKS)) {
+      await page.setViewport({ width, height });
+      await page.emulateMediaFeatures([{ name: "prefers-color-scheme", value: scheme }]);
+      await inspect(page, "sessions", look);
+    }
+    await page.setViewport({ width: 1280, height: 900 });
+    const ended = (await sessions()).indexOf("Ended") + 1;
+    // Its own page has the providers, and leads back.
+    await press(page, `section:nth-of-type(${ended}) a.button`);
+    assert.match(page.url(), /\?session=/);
+    await inspect(page, "session");
+    await press(page, "form.last a.button");
+    await press(page, `section:nth-of-type(${ended}) button[value=end]`);
+    assert.deepEqual(await sessions(), ["Kept"]);
+    assert.deepEqual([await accepted(first), await accepted(second)], [200, 401]);
+    await press(page, "button[value=end]");
+    assert.match(await page.$eval("main", (main) => main.innerText), /No application acts for you/);
+    await inspect(page, "no-sessions");
   });
 });
 

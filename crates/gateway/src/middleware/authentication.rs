@@ -10,8 +10,7 @@ use tracing::info;
 
 use super::{ChainContext, secret};
 use crate::{
-    AuthorizationServer, ConfigError, ProviderTokenError,
-    authorization_server::check_session,
+    AuthorizationServer, ConfigError,
     http::{ErrorResponse, response},
     identity::Identity,
     message::Exchange,
@@ -74,21 +73,13 @@ impl Authentication {
                 let identity = authenticator.identity(&exchange.headers).await;
                 let identity = identity.map_err(|error| rejected(&error, resource, &exchange.headers))?;
                 if let (Some(server), Some(session)) = (own, &identity.session) {
-                    let checked = check_session(&**server, session).await;
-                    checked.map_err(|error| rejected(&unusable(error), resource, &exchange.headers))?;
+                    let checked = server.check_session(session).await;
+                    checked.map_err(|error| rejected(&error, resource, &exchange.headers))?;
                 }
                 identity
             }
         });
         Ok(())
-    }
-}
-
-/// Why the session of a valid token is of no use.
-fn unusable(error: ProviderTokenError) -> AuthenticationError {
-    match error {
-        ProviderTokenError::Unavailable => AuthenticationError::Unavailable,
-        _ => AuthenticationError::Token("the token of the identity provider has expired: authenticate again"),
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Proxy {
     pub(super) server: Server,
     sessions: Sessions,
     pub(super) authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    /// Whether the proxy in front is trusted to name the addresses of clients.
+    pub(super) trusts_proxy_headers: bool,
     pub(super) transport: Transport,
     pub(super) stateless: bool,
     pub(super) well_known: WellKnown,
@@ -146,6 +148,7 @@ impl Proxy {
             server,
             sessions,
             authorization_server,
+            trusts_proxy_headers: config.trust_proxy_headers,
             transport: config.transport,
             stateless: config.stateless,
             well_known: WellKnown::new(&middlewares, &config.name),

@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use skep_config::calls;
 use skep_gateway::{
+    headers::last_forwarded,
     http::{Body, ErrorResponse, response},
     message::{self, Exchange},
     middleware::{METRICS, Telemetry, not_served},
@@ -30,9 +31,9 @@ impl Proxy {
     ) -> impl Future<Output = Response<Body>> + Send {
         let (method, path) = (request.method(), request.uri().path());
         if let Some(server) = self.authorization_server.as_ref().filter(|server| server.serves(path)) {
-            return Either::Left(
-                server.respond(request, peer.ip()).map(|page| page.map(Body::Whole)).boxed(),
-            );
+            let forwarded = last_forwarded(request.headers()).filter(|_| self.trusts_proxy_headers);
+            let client = forwarded.unwrap_or_else(|| peer.ip());
+            return Either::Left(server.respond(request, client).map(|page| page.map(Body::Whole)).boxed());
         }
         match path {
             "/health" => Either::Left(self.health(method.clone()).boxed()),

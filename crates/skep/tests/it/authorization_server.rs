@@ -2,6 +2,7 @@
 //! proxy gets their token of it.
 
 use std::{
+    collections::BTreeMap,
     io::{BufRead, BufReader, Read, Write},
     net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener},
     sync::{Arc, Mutex},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, Redis};
 
 use crate::{
     login::{Browser, Page, ann_logs_in, fake_provider, hidden_fields, request, tokens},
@@ -265,4 +266,77 @@ async fn a_call_that_needs_a_provider_which_is_not_connected_names_where_to_go()
         connect(&mut Browser::default(), &provider, &page);
         assert_eq!(post(proxy.port, &token, session, &again).status, 200);
     });
+}
+
+/// How many of these registrations are refused, each with what a client has in the header.
+fn refused_registrations(port: u16, forwarded: impl Iterator<Item = String>) -> usize {
+    let metadata = json!({"redirect_uris": ["http://127.0.0.1:7777/cb"]}).to_string();
+    let statuses = forwarded.map(|forwarded| {
+        let headers = format!("x-forwarded-for: {forwarded}\r\n");
+        let sent = ("application/json", &*metadata);
+        request("POST", &format!("127.0.0.1:{port}"), "/oauth/register", &headers, sent).status
+    });
+    statuses
+        .inspect(|status| assert!([201, 429].contains(status), "{status}"))
+        .filter(|status| *status == 429)
+        .count()
+}
+
+/// All users of an ingress have its address, unless it is trusted to name theirs.
+#[tokio::test(flavor = "multi_thread")]
+async fn limits_are_for_the_address_that_a_trusted_proxy_names_and_no_header_of_a_stranger_evades_them() {
+    let provider = fake_provider().await;
+    for is_trusted in [true, false] {
+        let (port, (server, _)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+        let more = json!({"trust_proxy_headers": is_trusted});
+        let config = config(port, &provider.issuer, server, more);
+        let proxy = Proxy::with(&format!("forwarded-{is_trusted}"), config, &[]);
+        proxy.expect_log("the authorization server is ready");
+        tokio::task::block_in_place(|| {
+            // What a stranger writes comes before what the proxy appends.
+            let flood = (0..40).map(|number| format!("10.0.0.{number}, 198.51.100.7"));
+            assert!(refused_registrations(port, flood) > 0, "{is_trusted}");
+            let others = (0..40).map(|number| format!("198.51.100.7, 203.0.113.{number}"));
+            assert_eq!(refused_registrations(port, others) == 0, is_trusted);
+        });
+    }
+}
+
+/// How often each command of a Redis was executed since.
+fn since(before: &BTreeMap<String, u64>, mut after: BTreeMap<String, u64>) -> BTreeMap<String, u64> {
+    after.retain(|name, count| {
+        *count -= before.get(name).copied().unwrap_or_default();
+        *count > 0
+    });
+    after
+}
+
+/// One that checks the session, whatever the number of providers, and one for the token that the server gets.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_takes_two_commands_of_redis_with_two_providers() {
+    let (provider, redis) = (fake_provider().await, Redis::with_password("correct-horse").await);
+    let (port, (server, heads)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+    let mut config = config(port, &provider.issuer, server, json!({}));
+    let embedded = &mut config["embedded_auth_server_config"];
+    let mut second = embedded["upstreams"][0].clone();
+    second["name"] = "hub".into();
+    embedded["upstreams"].as_array_mut().unwrap().push(second);
+    embedded["storage"] = json!({"type": "redis", "redis_config": {
+        "addr": redis.address(), "key_prefix": "thv:auth:{ns:kit}:", "auth_type": "aclUser",
+        "acl_user_config": {"password_env_var": "REDIS_PASSWORD"},
+    }});
+    let proxy = Proxy::with("commands", config, &[("REDIS_PASSWORD", "correct-horse")]);
+    proxy.expect_log("the authorization server is ready");
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let token = tokio::task::block_in_place(|| {
+        let issued =
+            tokens(address, &mut Browser::default(), |_, url| ann_logs_in(&provider, url, &json!({})));
+        issued["access_token"].as_str().unwrap().to_owned()
+    });
+    let before = redis.commands().await;
+    let answer = tokio::task::block_in_place(|| call(port, &token));
+    assert_eq!(answer.status, 200, "{}{}", answer.head, answer.body);
+    let expected = BTreeMap::from([("get".to_owned(), 1), ("mget".to_owned(), 1)]);
+    assert_eq!(since(&before, redis.commands().await), expected);
+    assert!(has(&heads.lock().unwrap()[0], "authorization: Bearer at-of-ann"));
 }

@@ -22,7 +22,7 @@ async fn users_log_in_at_dex_and_the_server_gets_a_fresh_token_of_it() {
     let proxy = Proxy::with("dex", config(port, &dex.issuer, server, json!({})), &[]);
     proxy.expect_log("the authorization server is ready");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let issued = tokens(address, &mut Browser::default(), |_, url| follow_logins(url, &callback));
+    let issued = tokens(address, &mut Browser::default(), |_, url| follow_logins(url, &callback, None));
     let token = issued["access_token"].as_str().unwrap();
     let bearer = || {
         assert_eq!(call(port, token).status, 200);

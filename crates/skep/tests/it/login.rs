@@ -206,10 +206,16 @@ pub(crate) fn ann_logs_in(provider: &IdentityProvider, url: &str, more: &Value) 
     format!("{}?code=x&state={}", parameter(url, "redirect_uri"), parameter(url, "state"))
 }
 
-/// Opens an address in a browser that logs in as Ann at every provider, and returns where it is sent in the end.
-pub(crate) fn follow_logins(address: &str, redirect_uri: &str) -> String {
+/// The variable with the authorities that Node.js trusts as well.
+pub(crate) const NODE_AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
+
+/// Opens an address in a browser that logs in as Ann at every provider, whose authorities may be in a file, and returns where it is
+/// sent in the end.
+pub(crate) fn follow_logins(address: &str, redirect_uri: &str, authorities: Option<&Path>) -> String {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/judges/browser.mjs");
-    let output = Command::new("node").arg(script).args([address, redirect_uri]).output().unwrap();
+    let mut command = Command::new("node");
+    command.envs(authorities.map(|file| (NODE_AUTHORITIES, file)));
+    let output = command.arg(script).args([address, redirect_uri]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }

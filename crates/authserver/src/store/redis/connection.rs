@@ -3,12 +3,11 @@
 use std::time::Duration;
 
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisError, RedisResult,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, RedisResult, aio::MultiplexedConnection,
 };
 use tokio::{sync::Mutex, time::Instant};
 
-use super::place::Place;
+use super::{failure::describe, place::Place};
 use crate::config::RedisSettings;
 
 /// How long requests fail at once after one could not connect.
@@ -92,14 +91,4 @@ fn is_unexecuted(error: &RedisError) -> bool {
         || error.is_connection_dropped()
         || error.redirect_node().is_some()
         || error.code() == Some("READONLY")
-}
-
-/// The error for a log: of Redis's message only the code, because it may repeat a command.
-pub(super) fn describe(error: &RedisError) -> String {
-    match (error.kind(), error.code()) {
-        (ErrorKind::AuthenticationFailed, _) => "it rejects the user or the password".into(),
-        (ErrorKind::Io | ErrorKind::InvalidClientConfig, _) => error.to_string(),
-        (_, Some(code)) => format!("it responds with {code}"),
-        (_, None) => error.category().to_owned(),
-    }
 }

@@ -1,6 +1,7 @@
 //! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them.
 
 mod connection;
+mod failure;
 mod place;
 mod scripts;
 
@@ -15,6 +16,7 @@ use tracing::warn;
 
 use super::{
     Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
+    UserSession,
 };
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
@@ -81,6 +83,21 @@ impl RedisStore {
         self.key(&["upstream", session, provider])
     }
 
+    fn upstream_keys(&self, session: &str, providers: &[&str]) -> Vec<String> {
+        providers.iter().map(|provider| self.upstream_key(session, provider)).collect()
+    }
+
+    /// The key of the list of a user's rows at a provider.
+    fn rows_key(&self, user: &str, provider: &str) -> String {
+        self.key(&["user", "sessions", user, provider])
+    }
+
+    /// The session of a row at a provider, by its key.
+    fn session_of<'a>(&self, key: &'a str, provider: &str) -> Option<&'a str> {
+        let rest = key.strip_prefix(&*self.key(&["upstream", ""]))?;
+        rest.strip_suffix(provider)?.strip_suffix(':')
+    }
+
     /// The key of the index of connections.
     fn connections_key(&self) -> String {
         self.key(&["connections"])
@@ -106,6 +123,11 @@ impl RedisStore {
             id_token: open(&row.id_token)?,
             ..row
         })
+    }
+
+    /// The row that Redis has at a key.
+    fn row(&self, key: &str, text: Option<&String>) -> Option<Upstream> {
+        self.opened(key, parsed(text?)?)
     }
 }
 
@@ -194,8 +216,7 @@ impl Store for RedisStore {
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
         let refresh = self.key(&["refresh", &family(session)]);
         let keys = [self.ended_key(session), refresh, self.connections_key()];
-        let rows: Vec<String> =
-            providers.iter().map(|provider| self.upstream_key(session, provider)).collect();
+        let rows = self.upstream_keys(session, providers);
         self.query(&scripts::end_session(&keys, &rows, life)).await
     }
 
@@ -230,7 +251,7 @@ impl Store for RedisStore {
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {
         let key = self.upstream_key(session, &row.provider_id);
         let latest = self.key(&["user", "upstream", &row.user_id, &row.provider_id]);
-        let all = self.key(&["user", "sessions", &row.user_id, &row.provider_id]);
+        let all = self.rows_key(&row.user_id, &row.provider_id);
         let sealed = text(&self.sealed(&key, row)?)?;
         let keys = [key, latest, all, self.connections_key(), self.ended_key(session)];
         let is_connected = !row.access_token.is_empty();
@@ -241,6 +262,38 @@ impl Store for RedisStore {
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
         let key = self.upstream_key(session, provider);
         Ok(self.get(&key).await?.and_then(|row| self.opened(&key, row)))
+    }
+
+    async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>> {
+        let keys = self.upstream_keys(session, providers);
+        let mut command = cmd("MGET");
+        command.arg(self.ended_key(session)).arg(&keys);
+        let found: Vec<Option<String>> = self.query(&command).await?;
+        let (ended, rows) = found.split_first().ok_or(StoreError::Unavailable)?;
+        let rows = keys.iter().zip(rows).map(|(key, row)| self.row(key, row.as_ref()));
+        Ok(ended.is_none().then(|| rows.collect()))
+    }
+
+    async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>> {
+        let Some(first) = providers.first() else { return Ok(Vec::new()) };
+        let mut command = cmd("LRANGE");
+        command.arg(self.rows_key(user, first)).arg(0).arg(-1);
+        let known: Vec<String> = self.query(&command).await?;
+        let ids: Vec<&str> = known.iter().filter_map(|key| self.session_of(key, first)).collect();
+        let of_session = |id: &&str| {
+            let mut keys = vec![self.ended_key(id), self.key(&["refresh", &family(id)])];
+            keys.extend(self.upstream_keys(id, providers));
+            keys
+        };
+        let keys: Vec<Vec<String>> = ids.iter().map(of_session).collect();
+        let found: Vec<Vec<Option<String>>> = self.query(&scripts::sessions(&keys)).await?;
+        let sessions = ids.iter().zip(keys).zip(found).filter_map(|((id, keys), found)| {
+            let ([ended, refresh], rows) = found.split_first_chunk()?;
+            let rows = keys.iter().skip(2).zip(rows).map(|(key, row)| self.row(key, row.as_ref())).collect();
+            let session = UserSession { id: (*id).to_owned(), is_offline: refresh.is_some(), rows };
+            (ended.is_none() && session.rows.first().is_some_and(Option::is_some)).then_some(session)
+        });
+        Ok(sessions.collect())
     }
 
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {
@@ -277,6 +330,11 @@ impl Store for RedisStore {
         let mut command = cmd("SET");
         command.arg(self.key(&["lock", key])).arg(holder).arg("NX").arg("PX").arg(life.as_millis() as u64);
         Ok(self.query::<Option<String>>(&command).await?.is_some())
+    }
+
+    async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let keys = [self.key(&["lock", key])];
+        Ok(self.query::<i64>(&scripts::renew_lock(&keys, holder, life)).await? == 1)
     }
 
     async fn unlock(&self, key: &str, holder: &str) -> Result<()> {

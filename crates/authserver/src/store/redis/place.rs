@@ -7,7 +7,7 @@ use redis::{
     aio::MultiplexedConnection, cmd,
 };
 
-use super::connection::describe;
+use super::failure::describe;
 use crate::config::{RedisPlace, RedisSettings, RedisTls};
 
 /// The place, and how to connect there.

@@ -116,6 +116,36 @@ if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 1 then
 end
 return 1";
 
+/// What there is of each session: its end, its refresh tokens, and its rows.
+const SESSIONS: &str = "
+local found, width = {}, tonumber(ARGV[1])
+for first = 1, #KEYS, width do
+  local one = {}
+  for place = 1, 2 do one[place] = redis.call('EXISTS', KEYS[first + place - 1]) == 1 and '1' end
+  for place = 3, width do one[place] = redis.call('GET', KEYS[first + place - 1]) end
+  table.insert(found, one)
+end
+return found";
+
+/// Looks at sessions: each has as many keys as the others, of its end and its refresh tokens first.
+pub(super) fn sessions(keys: &[Vec<String>]) -> Cmd {
+    let width = keys.first().map_or(1, Vec::len);
+    let mut command = script(SESSIONS, &keys.concat());
+    command.arg(width);
+    command
+}
+
+const RENEW_LOCK: &str = "
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
+return redis.call('PEXPIRE', KEYS[1], ARGV[2])";
+
+/// Has a lock last longer, unless it has become another holder's.
+pub(super) fn renew_lock(keys: &[String; 1], holder: &str, life: Duration) -> Cmd {
+    let mut command = script(RENEW_LOCK, keys);
+    command.arg(holder).arg(life.as_millis() as u64);
+    command
+}
+
 const UNLOCK: &str = "
 if redis.call('GET', KEYS[1]) == ARGV[1] then redis.call('DEL', KEYS[1]) end
 return 1";

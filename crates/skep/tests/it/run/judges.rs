@@ -1,8 +1,9 @@
 //! Clients of OAuth that others wrote, as judges: discovery, registration, login through two providers, refresh and a tool
-//! call. A client registers, or its id is the address of a document.
+//! call. A client registers, or its id is the address of a document. Others wrote the providers as well: oidc-provider is used by OAuth
+//! alone, and dex by OpenID Connect.
 
 use std::{
-    env,
+    env, fs,
     io::{BufRead, BufReader, Read},
     path::{Path, PathBuf},
     process::{Command, Stdio},
@@ -18,7 +19,7 @@ use rmcp::{
     },
 };
 use serde_json::json;
-use skep_testkit::IdentityProvider;
+use skep_testkit::{Dex, IdentityProvider};
 
 use super::{
     DEMO, Manifests, Run,
@@ -27,26 +28,30 @@ use super::{
     server,
 };
 use crate::{
-    login::{Browser, REDIRECT, follow_logins, request},
+    login::{Browser, NODE_AUTHORITIES, REDIRECT, follow_logins, request},
     proxy::free_port,
 };
 
+/// The ports that `skep run` chooses for a virtual server.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
 /// A virtual server whose users log in at two providers, one after the other.
-fn chained(provider: &Provider) -> String {
+fn chained(provider: &Provider, dex: &Dex) -> String {
     let at = format!("http://127.0.0.1:{}", provider.port);
-    let upstream = |name: &str| {
-        format!(
-            "{{name: {name}, type: oauth2, oauth2Config: {{authorizationEndpoint: \"{at}/auth\", tokenEndpoint: \
-             \"{at}/token\", userInfo: {{endpointUrl: \"{at}/me\"}}, clientId: skep, clientSecretRef: {{name: login, key: \
-             secret}}, scopes: [openid, offline_access], additionalAuthorizationParams: {{prompt: consent}}}}}}"
-        )
-    };
+    let first = format!(
+        "{{name: first, type: oauth2, oauth2Config: {{authorizationEndpoint: \"{at}/auth\", tokenEndpoint: \
+         \"{at}/token\", userInfo: {{endpointUrl: \"{at}/me\"}}, clientId: skep, clientSecretRef: {{name: login, key: \
+         secret}}, scopes: [openid, offline_access], additionalAuthorizationParams: {{prompt: consent}}}}}}"
+    );
+    let second = format!(
+        "{{name: second, type: oidc, oidcConfig: {{issuerUrl: \"{}\", clientId: us, scopes: [openid, profile, \
+         offline_access]}}}}",
+        dex.issuer
+    );
     let all = format!(
         "  groupRef: {{name: all}}\n  incomingAuth: {{type: oidc, oidcConfigRef: {}}}\n  authServerConfig: \
-         {{issuer: \"https://c.example\", cimd: {{enabled: true}}, upstreamProviders: [{}, {}]}}",
+         {{issuer: \"https://c.example\", cimd: {{enabled: true}}, upstreamProviders: [{first}, {second}]}}",
         oidc_ref("c.example"),
-        upstream("first"),
-        upstream("second")
     );
     let tokens = "  type: inline\n  inline: {issuer: \"https://c.example\"}";
     let secret =
@@ -66,6 +71,7 @@ struct Court {
     run: Run,
     url: String,
     documents: IdentityProvider,
+    dex: Dex,
     _provider: Provider,
 }
 
@@ -73,14 +79,20 @@ impl Court {
     async fn open() -> Self {
         let documents = IdentityProvider::start_with_tls().await;
         let provider = Provider::start();
-        let manifests = Manifests::new(&chained(&provider));
+        let callbacks: Vec<_> = PORTS.map(|port| format!("http://127.0.0.1:{port}/oauth/callback")).collect();
+        let dex = Dex::for_any_of(&callbacks, "1h");
+        let manifests = Manifests::new(&chained(&provider, &dex));
+        // Browsers visit dex; the server visits the host of the document as well.
+        let authorities = manifests.0.join("authorities.pem");
+        let read = |file: &Path| fs::read_to_string(file).unwrap();
+        fs::write(&authorities, read(documents.authority.as_ref().unwrap()) + &read(&dex.authority()))
+            .unwrap();
         let mut command = manifests.command();
-        // The authority of the host that has the document.
-        command.env("SSL_CERT_FILE", documents.authority.as_ref().unwrap());
+        command.env("SSL_CERT_FILE", &authorities);
         let run = Run::of(manifests, command);
         let url = format!("http://{}/mcp", run.address("joined"));
         run.expect_output("echo, add, time");
-        Self { run, url, documents, _provider: provider }
+        Self { run, url, documents, dex, _provider: provider }
     }
 
     fn document(&self) -> String {
@@ -98,7 +110,13 @@ impl Court {
     fn judge(&self, judge: &str, command: impl Fn() -> Command) {
         let document = self.document();
         for id in [None, Some(&document)] {
-            let judged = command().arg(judge).arg(&self.url).args(id).output().unwrap();
+            let judged = command()
+                .env(NODE_AUTHORITIES, self.dex.authority())
+                .arg(judge)
+                .arg(&self.url)
+                .args(id)
+                .output()
+                .unwrap();
             let complaint = String::from_utf8_lossy(&judged.stderr);
             assert!(judged.status.success(), "{judge} {id:?}: {complaint}{}", self.run.output());
             let tools: Vec<String> = serde_json::from_slice(&judged.stdout).unwrap();
@@ -166,7 +184,8 @@ async fn the_client_of_the_rust_sdk_logs_in_through_two_providers() {
         }
         state.start_authorization(wanted).await.unwrap();
         let address = state.get_authorization_url().await.unwrap();
-        let back = tokio::task::block_in_place(|| follow_logins(&address, REDIRECT));
+        let back =
+            tokio::task::block_in_place(|| follow_logins(&address, REDIRECT, Some(&court.dex.authority())));
         state.handle_callback_url(&back).await.unwrap();
         state.refresh_token().await.unwrap();
         assert!(id.is_none_or(|id| {
@@ -216,7 +235,7 @@ async fn the_conformance_suite_of_mcp_for_authorization_servers_passes() {
             break line.trim().to_owned();
         }
     };
-    Browser::default().open(&follow_logins(&address, &redirect_uri));
+    Browser::default().open(&follow_logins(&address, &redirect_uri, Some(&court.dex.authority())));
     printed.read_to_string(&mut text).unwrap();
     assert!(judging.wait().unwrap().success(), "{text}");
     // The metadata, documents of clients, and the grant. One that is skipped is no success.
