@@ -114,7 +114,8 @@ fn odd_servers(cluster: &Cluster<'_>) -> Result<()> {
         );
         if tools != Value::Null {
             let printed = printed_tools(cluster, &name)?;
-            ensure!(printed == tools.to_string(), "kubectl prints {printed} tools of {name}");
+            let expected = tools.to_string();
+            ensure!(printed == expected, "kubectl prints {printed} of {expected} tools of {name}");
         }
     }
     Ok(())
