@@ -12,6 +12,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { appears, Happenings, watchRows } from '../crates/console/tests/browser/appears.mjs';
 import { launch, openPage } from '../crates/console/tests/browser/browser.mjs';
 import { press, shows } from '../crates/console/tests/browser/steps.mjs';
 import { walk } from '../crates/console/tests/browser/walk.mjs';
@@ -19,7 +20,6 @@ import { walk } from '../crates/console/tests/browser/walk.mjs';
 const { kubectl, system, users, viewer, stranger, server, joined, screenshots } = JSON.parse(process.argv[2]);
 const [program, ...flags] = kubectl;
 const PATIENCE = 180_000;
-const LIMIT = 1_000;
 
 const say = (line) => process.stdout.write(`             ${line}\n`);
 
@@ -30,29 +30,6 @@ function run(args, input = '') {
 
 const apply = (manifest) => run(['apply', '-f', '-'], JSON.stringify(manifest));
 
-/** What has happened, and those who wait for it. */
-class Happenings {
-  #waiting = new Set();
-
-  /** Waits for the first that meets the predicate from now on, and returns when it happened. */
-  next(what, predicate) {
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => reject(new Error(`${what}: not within ${PATIENCE / 1000} s`)), PATIENCE);
-      const waiting = (time, one) => {
-        if (!predicate(one)) return;
-        clearTimeout(timer);
-        this.#waiting.delete(waiting);
-        resolve(time);
-      };
-      this.#waiting.add(waiting);
-    });
-  }
-
-  add(time, one) {
-    for (const waiting of [...this.#waiting]) waiting(time, one);
-  }
-}
-
 /** The events of the API server, as kubectl gets them. */
 function watchServers() {
   const events = new Happenings();
@@ -61,20 +38,6 @@ function watchServers() {
   // One line for each.
   createInterface({ input: watching.stdout }).on('line', (line) => events.add(Date.now(), JSON.parse(line)));
   return { events, stop: () => watching.kill() };
-}
-
-/** The rows of the overview, whenever they change. */
-async function watchRows(page) {
-  const rows = new Happenings();
-  await page.exposeFunction('showRows', (time, texts) => rows.add(time, texts));
-  await page.evaluate(() => {
-    const show = () => {
-      const texts = [...document.querySelectorAll('tbody tr')].map((row) => row.textContent);
-      globalThis.showRows(Date.now(), texts);
-    };
-    new MutationObserver(show).observe(document.getElementById('main'), { subtree: true, childList: true, characterData: true });
-  });
-  return rows;
 }
 
 async function forwarded() {
@@ -93,15 +56,6 @@ const signIn = (token) => async (page) => {
   await shows(page, '#connection', 'live');
 };
 
-/** Does something, and measures how long after the event of the API server the page shows it. */
-async function appears(what, events, rows, act, isEvent, isShown) {
-  const both = Promise.all([events.next(what, isEvent), rows.next(`${what} on the page`, isShown)]);
-  act();
-  const [event, shown] = await both;
-  say(`${what}: the page shows it ${shown - event} ms after the event`);
-  assert.ok(shown - event < LIMIT, `${what} is shown ${shown - event} ms after the event`);
-}
-
 const isNamed = ({ object }) => object.metadata.name === server.good.metadata.name;
 const hasPhase = (phase) => (event) => isNamed(event) && event.object.status?.phase === phase;
 const row = (phase) => (texts) => texts.some((text) => text.includes(server.good.metadata.name) && text.includes(phase));
@@ -118,7 +72,7 @@ try {
   await signIn(viewer)(page);
   await page.waitForSelector('tbody tr');
   const rows = await watchRows(page);
-  const has = (what, act, isEvent, isShown) => appears(what, events, rows, act, isEvent, isShown);
+  const has = (what, act, isEvent, isShown) => appears(what, { events, rows, say }, act, isEvent, isShown);
   await has('a server that is created', () => apply(server.good), isNamed, row(''));
   await rows.next('it is ready', row('Ready'));
   await has('a server that is broken', () => apply(server.broken), hasPhase('Failed'), row('Failed'));

@@ -34,6 +34,18 @@ pub(crate) fn server(name: &str, transport: &str) -> Value {
     })
 }
 
+/// A server that is unusual in this respect: see `odd-server.mjs`.
+pub(crate) fn odd_server(kind: &str, transport: &str) -> Value {
+    let program = include_str!("../odd-server.mjs");
+    let mut server = server(&format!("odd-{kind}"), transport);
+    // Node.js runs a module that is its argument.
+    let arguments = ["--input-type=module", "--eval", program, "--", kind];
+    server["spec"]["args"] = json!(arguments);
+    server["spec"]["podTemplateSpec"]["spec"]["containers"] =
+        json!([{"name": "mcp", "command": ["/usr/bin/node"]}]);
+    server
+}
+
 /// A proxy in front of a remote server.
 pub(crate) fn remote(name: &str, url: &str) -> Value {
     json!({

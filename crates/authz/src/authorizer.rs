@@ -47,7 +47,7 @@ impl Authorizer {
         names.sort_by_key(|id| order(id.as_ref()));
         let text =
             |id: &PolicyId| self.0.policies.set.policy(id).map(ToString::to_string).unwrap_or_default();
-        names.into_iter().map(|id| (id.to_string(), text(id))).collect()
+        names.into_iter().map(|id| (self.0.policies.name(id).to_owned(), text(id))).collect()
     }
 
     /// Whether a policy reads arguments. If not, requests can be decided without.

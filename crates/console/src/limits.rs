@@ -18,6 +18,16 @@ pub(crate) const TRAFFIC_TIME: Duration = Duration::from_secs(1);
 pub(crate) const KEEP_ALIVE_TIME: Duration = Duration::from_secs(15);
 /// How many events are kept for each object.
 pub(crate) const EVENTS: usize = 50;
+/// How many events wait until it is known whose they are, in each watch.
+pub(crate) const UNCLAIMED: usize = 10_000;
+/// How often that is looked up again.
+pub(crate) const CLAIM_TIME: Duration = Duration::from_millis(250);
+/// How many things that do not exist any more are remembered, for events about them that come later.
+pub(crate) const FORMER: usize = 10_000;
+/// How many restarts of an object are shown.
+pub(crate) const RESTARTS: usize = 20;
+/// How much of the last words of a container is kept.
+pub(crate) const LAST_WORDS: usize = 512;
 /// How many users are signed in. Beyond that, the one who signed in first is signed out.
 pub(crate) const SESSIONS: usize = 256;
 /// How long a user stays signed in.

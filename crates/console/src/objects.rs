@@ -5,11 +5,15 @@ mod defaults;
 mod detail;
 mod key;
 mod kinds;
+mod lineage;
 mod summary;
 
 use std::{
-    collections::{BTreeMap, BTreeSet, VecDeque},
-    sync::{Arc, PoisonError, RwLock},
+    collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    sync::{
+        Arc, PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use jiff::Timestamp;
@@ -17,11 +21,14 @@ use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
-use crate::limits;
+use crate::{Restart, limits};
 pub(crate) use detail::Detail;
 pub use key::Key;
 pub(crate) use kinds::{plural, resources};
+use lineage::Lineage;
+pub(crate) use lineage::Owner;
 pub(crate) use summary::Summary;
+pub use summary::tool_count;
 
 /// An object, as it is now.
 #[derive(Clone)]
@@ -45,6 +52,9 @@ pub(crate) struct Event {
     pub(crate) message: String,
     pub(crate) object: String,
     pub(crate) count: u32,
+    /// Whether it is an event of the cluster, which has a right of its own, or only a change of the object itself.
+    #[serde(skip)]
+    pub(crate) is_of_cluster: bool,
 }
 
 /// An object that was created for another.
@@ -70,6 +80,11 @@ pub(crate) enum Change {
 pub struct Objects {
     objects: RwLock<BTreeMap<Key, Arc<Object>>>,
     children: RwLock<BTreeMap<Key, Children>>,
+    lineage: RwLock<Lineage>,
+    /// Restarts, by the UID of the pod.
+    restarts: RwLock<HashMap<String, Vec<Restart>>>,
+    /// How often objects and owners became known.
+    known: AtomicU64,
     changes: broadcast::Sender<Change>,
 }
 
@@ -78,6 +93,9 @@ impl Default for Objects {
         Self {
             objects: RwLock::default(),
             children: RwLock::default(),
+            lineage: RwLock::default(),
+            restarts: RwLock::default(),
+            known: AtomicU64::default(),
             changes: broadcast::Sender::new(limits::BEHIND),
         }
     }
@@ -100,7 +118,9 @@ impl Objects {
             return;
         }
         let object = Arc::new(Object::new(key.clone(), manifest, before.map(|before| &**before)));
-        objects.insert(key, object.clone());
+        if objects.insert(key, object.clone()).is_none() {
+            self.known.fetch_add(1, Ordering::Relaxed);
+        }
         // While the lock is held, so that changes are sent in their order. There may be no receiver.
         self.changes.send(Change::Applied(object)).ok();
     }
@@ -158,6 +178,52 @@ impl Objects {
         children.get(owner).into_iter().flat_map(|children| children.values().cloned()).collect()
     }
 
+    /// Something that belongs to an object by its owner, and may be known already.
+    pub(crate) fn add_owner(&self, uid: &str, owner: Owner) {
+        self.lineage.write().unwrap_or_else(PoisonError::into_inner).add(uid, owner);
+        self.known.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The thing with this UID does not exist any more.
+    pub(crate) fn end(&self, uid: &str) {
+        self.lineage.write().unwrap_or_else(PoisonError::into_inner).end(uid);
+        self.restarts.write().unwrap_or_else(PoisonError::into_inner).remove(uid);
+    }
+
+    /// The object that the thing with this UID was created for.
+    pub(crate) fn owner_of(&self, uid: &str) -> Option<Key> {
+        self.lineage.read().unwrap_or_else(PoisonError::into_inner).object(uid).cloned()
+    }
+
+    /// A number that is another one after objects or owners became known.
+    pub(crate) fn known(&self) -> u64 {
+        self.known.load(Ordering::Relaxed)
+    }
+
+    /// The restarts of the pod with this UID.
+    pub(crate) fn set_restarts(&self, pod: &str, mut now: Vec<Restart>) {
+        for restart in &mut now {
+            let last = restart.last_line();
+            restart.message = last[..last.floor_char_boundary(limits::LAST_WORDS)].to_owned();
+        }
+        let mut restarts = self.restarts.write().unwrap_or_else(PoisonError::into_inner);
+        match now.is_empty() {
+            true => restarts.remove(pod),
+            false => restarts.insert(pod.to_owned(), now),
+        };
+    }
+
+    /// The restarts in the pods of this object, the last one first.
+    pub(crate) fn restarts(&self, key: &Key) -> Vec<Restart> {
+        let restarts = self.restarts.read().unwrap_or_else(PoisonError::into_inner);
+        let lineage = self.lineage.read().unwrap_or_else(PoisonError::into_inner);
+        let own = restarts.iter().filter(|(pod, _)| lineage.object(pod) == Some(key));
+        let mut own: Vec<Restart> = own.flat_map(|(_, restarts)| restarts.clone()).collect();
+        own.sort_by(|a, b| (&b.time, &a.pod, &a.container).cmp(&(&a.time, &b.pod, &b.container)));
+        own.truncate(limits::RESTARTS);
+        own
+    }
+
     pub(crate) fn all(&self) -> Vec<Arc<Object>> {
         self.objects.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
@@ -207,6 +273,7 @@ impl Event {
             message,
             object: format!("{} {}", key.kind, key.name),
             count: 1,
+            is_of_cluster: false,
         }
     }
 }

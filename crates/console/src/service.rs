@@ -15,7 +15,7 @@ use skep_gateway::{
 use tokio::time::timeout;
 
 use crate::{
-    Console,
+    Console, Endpoint,
     access::{CALLBACK, Rejected},
     api, assets, limits, mcp,
     responses::{busy, error, not_found},
@@ -53,16 +53,21 @@ impl Console {
         peer: IpAddr,
     ) -> Result<Response<Body>, Rejected> {
         self.access.check_origin(request.method(), request.headers())?;
-        if path == "session" && request.method() != Method::GET {
-            return Ok(self.change_session(request, peer).await);
-        }
-        if path == "login" && request.method() == Method::POST {
-            return Ok(self.access.begin_login(peer).await.unwrap_or_else(not_found));
+        let endpoint = Endpoint::of(path);
+        match (endpoint, request.method()) {
+            (Some((Endpoint::Session, _)), method) if method != Method::GET => {
+                return Ok(self.change_session(request, peer).await);
+            }
+            (Some((Endpoint::Login, _)), &Method::POST) => {
+                return Ok(self.access.begin_login(peer).await.unwrap_or_else(not_found));
+            }
+            _ => {}
         }
         let viewer = self.access.viewer(request.headers(), peer).await?;
-        Ok(match path.strip_prefix("mcp/") {
-            Some(object) => mcp::forward(self, &viewer, object, request).await,
-            None => api::respond(self, viewer, path, &request).await,
+        Ok(match endpoint {
+            Some((Endpoint::Mcp, object)) => mcp::forward(self, &viewer, object, request).await,
+            Some((endpoint, object)) => api::respond(self, viewer, endpoint, object, &request).await,
+            None => not_found(),
         })
     }
 

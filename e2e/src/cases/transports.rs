@@ -53,7 +53,8 @@ fn has_tools(live: &Value) -> bool {
     tools.is_some_and(|tools| tools.iter().any(|tool| tool["name"] == "echo"))
 }
 
-/// It listens, and is no MCP server of the transport that its object names, until that is corrected.
+/// It listens, and is no MCP server of the transport that its object names, until that is corrected. Then some servers that are
+/// unusual.
 pub(super) fn a_server_that_does_not_speak_mcp_is_not_ready(cluster: &Cluster<'_>) -> Result<()> {
     let mut server = manifests::server("silent", "streamable-http");
     server["spec"]["args"] = json!(["sse"]);
@@ -65,8 +66,58 @@ pub(super) fn a_server_that_does_not_speak_mcp_is_not_ready(cluster: &Cluster<'_
     cluster.kubectl.apply(&[manifests::server("silent", "streamable-http")])?;
     let live = server_ready(cluster, "silent")?;
     ensure!(has_tools(&live), "its tools are {}", live["status"]["server"]);
-    let listed = cluster.kubectl.run(&["get", "mcpserver", "silent", "-n", USERS])?;
-    ensure!(listed.contains("TOOLS"), "kubectl prints {listed}");
+    let count = live["status"]["server"]["toolCount"].to_string();
+    let printed = printed_tools(cluster, "silent")?;
+    ensure!(printed == count && count != "0", "kubectl prints {printed} tools of {count}");
+    odd_servers(cluster)
+}
+
+/// The number of tools that `kubectl get` prints.
+fn printed_tools(cluster: &Cluster<'_>, name: &str) -> Result<String> {
+    let table = cluster.kubectl.run(&["get", "mcpserver", name, "-n", USERS])?;
+    let mut lines = table.lines();
+    let (head, row) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
+    // Columns are aligned, and a cell may be empty.
+    let start = head.find("TOOLS").with_context(|| format!("kubectl prints no column TOOLS: {table}"))?;
+    let cell = row.get(start..).unwrap_or_default();
+    Ok(cell.split_whitespace().next().unwrap_or_default().to_owned())
+}
+
+/// A server that is slow, one that never answers, one that needs a credential, some of one revision only, and one with 5,000
+/// tools: the status has the truth about each.
+fn odd_servers(cluster: &Cluster<'_>) -> Result<()> {
+    // Its kind, its transport, the reason of its condition, and the tools and revision in its status.
+    let rows = [
+        ("slow", "stdio", "Initialized", json!(2), json!(["2025-11-25"])),
+        ("silent", "streamable-http", "NoResponse", Value::Null, Value::Null),
+        ("old", "stdio", "Initialized", json!(2), json!(["2024-11-05"])),
+        ("guarded", "streamable-http", "CredentialRequired", Value::Null, Value::Null),
+        ("newest", "streamable-http", "Initialized", json!(3), json!(["2026-07-28"])),
+        ("many", "streamable-http", "Initialized", json!(5000), json!(["2025-11-25"])),
+    ];
+    let servers: Vec<Value> =
+        rows.iter().map(|(kind, transport, ..)| manifests::odd_server(kind, transport)).collect();
+    cluster.kubectl.apply(&servers)?;
+    for (kind, _, reason, tools, revisions) in rows {
+        let name = format!("odd-{kind}");
+        let live = cluster.kubectl.wait(&["mcpserver", &name, "-n", USERS], |live| {
+            let conditions = live["status"]["conditions"].as_array();
+            let mut conditions = conditions.into_iter().flatten();
+            let initialized = conditions.find(|one| one["type"] == "MCPInitialized");
+            initialized.is_some_and(|one| one["reason"] == reason)
+        })?;
+        let server = &live["status"]["server"];
+        ensure!(
+            (&server["toolCount"], &server["protocolVersions"]) == (&tools, &revisions),
+            "the status of {name} is {}",
+            live["status"]
+        );
+        if tools != Value::Null {
+            let printed = printed_tools(cluster, &name)?;
+            let expected = tools.to_string();
+            ensure!(printed == expected, "kubectl prints {printed} of {expected} tools of {name}");
+        }
+    }
     Ok(())
 }
 

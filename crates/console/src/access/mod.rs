@@ -168,6 +168,22 @@ impl Viewer {
         }
     }
 
+    /// Whether they may see the events of a namespace.
+    pub(crate) async fn may_list_events(&self, namespace: &str) -> bool {
+        match self {
+            Self::Local => true,
+            Self::User(user) => user.rights.may_list_events(namespace).await,
+        }
+    }
+
+    /// Whether they may see a pod.
+    pub(crate) async fn may_get_pod(&self, namespace: &str, name: &str) -> bool {
+        match self {
+            Self::Local => true,
+            Self::User(user) => user.rights.may_get_pod(namespace, name).await,
+        }
+    }
+
     /// Those of these objects that they may see.
     pub(crate) async fn visible(&self, objects: Vec<Arc<Object>>) -> Vec<Arc<Object>> {
         let mut visible = Vec::with_capacity(objects.len());

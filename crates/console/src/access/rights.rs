@@ -36,12 +36,20 @@ type Rules = Option<Arc<[ResourceRule]>>;
 /// What the API server decides.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Question {
+    verb: &'static str,
     group: &'static str,
     resource: &'static str,
     subresource: &'static str,
     namespace: String,
     /// Empty for all of the namespace.
     name: String,
+}
+
+impl Question {
+    fn get(group: &'static str, resource: &'static str, namespace: &str, name: &str) -> Self {
+        let (namespace, name) = (namespace.to_owned(), name.to_owned());
+        Self { verb: "get", group, resource, subresource: "", namespace, name }
+    }
 }
 
 impl Rights {
@@ -64,14 +72,22 @@ impl Rights {
             "Service" => ("", "services"),
             _ => return false,
         };
-        let (namespace, name) = (owner.namespace.clone(), child.name.clone());
-        self.is_allowed(Question { group, resource, subresource: "", namespace, name }).await
+        self.is_allowed(Question::get(group, resource, &owner.namespace, &child.name)).await
+    }
+
+    pub(super) async fn may_get_pod(&self, namespace: &str, name: &str) -> bool {
+        self.is_allowed(Question::get("", "pods", namespace, name)).await
+    }
+
+    /// Events are about any object of their namespace, so the right to get one of these is not enough.
+    pub(super) async fn may_list_events(&self, namespace: &str) -> bool {
+        self.is_allowed(Question { verb: "list", ..Question::get("", "events", namespace, "") }).await
     }
 
     async fn may(&self, key: &Key, subresource: &'static str) -> bool {
         let Some(resource) = plural(&key.kind) else { return false };
-        let (namespace, name) = (key.namespace.clone(), key.name.clone());
-        self.is_allowed(Question { group: GROUP, resource, subresource, namespace, name }).await
+        let object = Question::get(GROUP, resource, &key.namespace, &key.name);
+        self.is_allowed(Question { subresource, ..object }).await
     }
 
     async fn is_allowed(&self, one: Question) -> bool {
@@ -110,7 +126,7 @@ impl Rights {
             subresource: given(question.subresource),
             namespace: given(&question.namespace),
             name: given(&question.name),
-            verb: Some("get".into()),
+            verb: Some(question.verb.into()),
             ..ResourceAttributes::default()
         };
         let review = SelfSubjectAccessReview {
@@ -166,7 +182,7 @@ fn mentions(rule: &ResourceRule, question: &Question) -> bool {
     let of_any = format!("*/{}", question.subresource);
     let verbs = Some(rule.verbs.clone());
     let names = rule.resource_names.as_deref().unwrap_or_default();
-    has(&verbs, "get")
+    has(&verbs, question.verb)
         && has(&rule.api_groups, question.group)
         && (has(&rule.resources, &wanted) || has(&rule.resources, &of_any))
         && (names.is_empty() || names.contains(&question.name))

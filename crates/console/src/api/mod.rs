@@ -13,33 +13,35 @@ use skep_gateway::{
 };
 
 use crate::{
-    Console, Key,
+    Console, Endpoint, Key,
     access::Viewer,
     objects::{Detail, Object, Summary},
     responses::{error, not_found},
 };
 
-/// The response to a request for `/api/{path}`.
+/// The response of an endpoint; `object` is the rest of the path.
 pub(crate) async fn respond<B>(
     console: &Console,
     viewer: Viewer,
-    path: &str,
+    endpoint: Endpoint,
+    object: &str,
     request: &Request<B>,
 ) -> Response<Body> {
     if request.method() != Method::GET {
         return error(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET");
     }
-    match path {
-        "session" => json_of(&json!({
+    match endpoint {
+        Endpoint::Session => json_of(&json!({
             "mode": console.access.mode(), "user": viewer.name(), "version": env!("CARGO_PKG_VERSION"),
             "links": console.links.of_all(),
         })),
-        "objects" => overview(console, &viewer).await,
-        "events" => events::stream(console, viewer, request.uri().query().unwrap_or_default()),
-        _ => match path.strip_prefix("objects/").and_then(Key::in_path) {
+        Endpoint::Objects => overview(console, &viewer).await,
+        Endpoint::Events => events::stream(console, viewer, request.uri().query().unwrap_or_default()),
+        Endpoint::Object => match Key::in_path(object) {
             Some(key) => detail(console, &viewer, &key).await,
             None => not_found(),
         },
+        Endpoint::Login | Endpoint::Mcp => not_found(),
     }
 }
 
@@ -72,6 +74,15 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
     for child in console.objects.children(key) {
         if viewer.may_see_child(key, &child).await {
             detail.objects.push(child);
+        }
+    }
+    detail.sees_events = viewer.may_list_events(&key.namespace).await;
+    if detail.sees_events {
+        detail.events = object.events.iter().collect();
+    }
+    for restart in console.objects.restarts(key) {
+        if viewer.may_get_pod(&key.namespace, &restart.pod).await {
+            detail.restarts.push(restart.into());
         }
     }
     detail.sees_calls = viewer.may_see_calls(key).await;

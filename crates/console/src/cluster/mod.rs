@@ -33,7 +33,7 @@ fn scopes(namespaces: Vec<String>) -> Vec<Option<String>> {
 }
 
 /// What the console may do in the namespaces that it shows: read objects of the API, events, what was created
-/// for servers, and where proxies run.
+/// for servers with its pods, and where proxies run.
 pub fn rules() -> Vec<PolicyRule> {
     let rule = |group: &str, resources: Vec<String>| PolicyRule {
         api_groups: Some(vec![group.into()]),
@@ -43,6 +43,8 @@ pub fn rules() -> Vec<PolicyRule> {
     };
     let plurals = resources().iter().map(|resource| resource.plural.clone()).collect();
     let slices = rule("discovery.k8s.io", vec!["endpointslices".into()]);
-    let created = rule("apps", vec!["deployments".into(), "statefulsets".into()]);
-    vec![rule(GROUP, plurals), rule("", vec!["events".into(), "services".into()]), created, slices]
+    let list = |resources: &[&str]| resources.iter().map(ToString::to_string).collect();
+    let core = rule("", list(&["events", "pods", "services"]));
+    let created = rule("apps", list(&["deployments", "replicasets", "statefulsets"]));
+    vec![rule(GROUP, plurals), core, created, slices]
 }

@@ -13,7 +13,7 @@ use super::{
     Child, Event, Object, Summary,
     configuration::{Setting, configuration},
 };
-use crate::links::Link;
+use crate::{Restart, links::Link};
 
 /// An object with all that is known of it.
 #[derive(Serialize)]
@@ -25,7 +25,11 @@ pub(crate) struct Detail<'a> {
     conditions: &'a [Value],
     manifest: Value,
     configuration: Vec<Setting>,
-    events: Vec<&'a Event>,
+    /// Whether the viewer may see events of the cluster.
+    pub(crate) sees_events: bool,
+    /// Changes of the object itself and, for those who may see them, events of the cluster.
+    pub(crate) events: Vec<&'a Event>,
+    pub(crate) restarts: Vec<RestartInWords>,
     backends: Vec<Backend>,
     reported: Option<Vec<ReportedTool>>,
     /// Whether the viewer may see its calls.
@@ -35,6 +39,20 @@ pub(crate) struct Detail<'a> {
     pub(crate) connections: Option<Connections>,
     pub(crate) links: Vec<Link>,
     pub(crate) objects: Vec<Child>,
+}
+
+/// Why a container was restarted.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RestartInWords {
+    sentence: String,
+    last_line: String,
+}
+
+impl From<Restart> for RestartInWords {
+    fn from(restart: Restart) -> Self {
+        Self { sentence: restart.sentence(), last_line: restart.last_line().to_owned() }
+    }
 }
 
 /// A member of a group, or a backend of a virtual server.
@@ -84,7 +102,9 @@ impl<'a> Detail<'a> {
             conditions: status["conditions"].as_array().map(Vec::as_slice).unwrap_or_default(),
             manifest,
             configuration: configuration(&object.key, &object.manifest, visible),
-            events: object.events.iter().collect(),
+            sees_events: false,
+            events: object.events.iter().filter(|event| !event.is_of_cluster).collect(),
+            restarts: Vec::new(),
             backends: backends(object, visible),
             reported: reported(status),
             sees_calls: false,

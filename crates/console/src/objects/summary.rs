@@ -51,14 +51,15 @@ impl Summary {
             since: decisive.and_then(|condition| condition["lastTransitionTime"].as_str()?.parse().ok()),
             url: text(&status["url"]),
             transport: text(&spec["transport"]),
-            tools: tools(status),
+            tools: tool_count(status),
             group: group.into_iter().find_map(Value::as_str).unwrap_or_default().to_owned(),
         }
     }
 }
 
-/// How many tools clients see: those that a proxy has reported, or those of all backends of a virtual server.
-fn tools(status: &Value) -> Option<u64> {
+/// How many tools clients see, by the status of an object: those that a proxy has reported, or those of all backends of a
+/// virtual server.
+pub fn tool_count(status: &Value) -> Option<u64> {
     let of_backends = || {
         let backends = status["discoveredBackends"].as_array()?;
         let counts: Vec<u64> = backends.iter().filter_map(|backend| backend["toolCount"].as_u64()).collect();

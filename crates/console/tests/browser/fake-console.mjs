@@ -33,6 +33,7 @@ class FakeConsole {
   token = TOKEN;
   isFull = false;
   seesCalls = true;
+  seesEvents = true;
   /** Who logs in at the provider. */
   user = "alice";
 
@@ -85,8 +86,9 @@ class FakeConsole {
         (object) => path.slice(1).join("/") === `${object.kind}/${object.namespace}/${object.name}`,
       );
       const calls = this.seesCalls ? {} : { calls: [], connections: null };
+      const events = this.seesEvents ? {} : { seesEvents: false, events: [], restarts: [] };
       return found
-        ? json(response, 200, { ...detail(found), seesCalls: this.seesCalls, ...calls })
+        ? json(response, 200, { ...detail(found), seesCalls: this.seesCalls, ...calls, ...events })
         : json(response, 404, { error: "there is no such object" });
     }
     if (path[0] === "events") return this.stream(url, request, response);

@@ -141,6 +141,8 @@ export function detail(object) {
       { kind: "Deployment", name: object.name, state: "1 of 1 pods ready" },
       { kind: "Service", name: `mcp-${object.name}-proxy`, state: "port 8080" },
     ],
+    seesEvents: true,
+    restarts: restarts(object, text),
     events: [
       {
         time,
@@ -180,6 +182,11 @@ export function detail(object) {
             call(1, { time }),
           ],
   };
+}
+
+function restarts(object, text) {
+  const sentence = `Pod ${object.name}-0: the container mcp restarted 2 times, last at 2026-11-16T19:58:00Z: OOMKilled, exit code 137 (it used more memory than its limit)`;
+  return ["demo", "hostile"].includes(object.name) ? [{ sentence: text || sentence, lastLine: text || "out of memory" }] : [];
 }
 
 function backends(object) {

@@ -4,6 +4,8 @@ import { spawn } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Happenings } from "./appears.mjs";
 
 /** The manifest of a server that this command line runs. */
 export const server = (name, command) => `---
@@ -29,17 +31,23 @@ export async function startRun(manifests) {
   const env = { ...process.env, XDG_STATE_HOME: folder };
   const process_ = spawn(process.env.SKEP, ["run", "-f", file], { env, stdio: ["ignore", "pipe", "ignore"] });
   const ended = new Promise((resolve) => process_.on("exit", resolve));
-  let output = "";
+  // Each line is printed when something happens.
+  const [lines, events] = [[], new Happenings()];
   const url = await new Promise((resolve, reject) => {
-    process_.stdout.on("data", (data) => {
-      output += data;
-      const printed = /^Console: (http\S+)$/m.exec(output);
+    createInterface({ input: process_.stdout }).on("line", (line) => {
+      lines.push(line);
+      events.add(Date.now(), line);
+      const printed = /^Console: (http\S+)$/.exec(line);
       if (printed) resolve(printed[1]);
     });
-    ended.then(() => reject(new Error(`skep run ended: ${output}`)));
+    ended.then(() => reject(new Error(`skep run ended: ${lines.join("\n")}`)));
   });
   return {
     url,
+    /** The lines that it prints. */
+    events,
+    /** The address of a server for MCP clients. */
+    address: (name) => lines.map((line) => line.split(/\s+/)).find(([first, address]) => first === name && address?.startsWith("http"))?.[1],
     /** Replaces the manifests. */
     write: (text) => writeFile(file, text),
     async stop() {

@@ -3,13 +3,14 @@
 use std::{
     net::{IpAddr, UdpSocket},
     sync::Mutex,
+    time::Duration,
 };
 
 use hyper::{server::conn::http1, service::service_fn};
 use k8s_openapi::api::{authentication::v1::TokenRequestSpec, discovery::v1::EndpointSlice};
 use skep_config::{calls, run_config::Oidc};
 use skep_console::{Account, follow_calls};
-use skep_gateway::middleware::{Call, CallsPage};
+use skep_gateway::middleware::CallsPage;
 
 use super::*;
 
@@ -90,12 +91,7 @@ impl FakeProxy {
     }
 
     fn call(&self, target: &str) {
-        let call: Call = serde_json::from_value(json!({
-            "id": 0, "time": "2030-01-01T00:00:00Z", "method": "tools/call", "target": target, "caller": "alice",
-            "status": 200, "error": null, "failed": false, "ms": 1.5, "decidedBy": "",
-        }))
-        .unwrap();
-        self.page.log().add(call);
+        self.page.log().add(call(target));
     }
 }
 

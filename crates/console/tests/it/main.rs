@@ -4,10 +4,11 @@
 
 mod calls;
 mod connections;
+mod events;
 mod login;
 mod try_it;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
@@ -15,10 +16,7 @@ use http_body_util::{BodyExt, Full};
 use hyper::{body::Incoming, client::conn::http1};
 use hyper_util::rt::TokioIo;
 use k8s_openapi::api::{
-    apps::v1::Deployment,
-    authentication::v1::TokenRequest,
-    core::v1::{Event, ServiceAccount},
-    rbac::v1::PolicyRule,
+    apps::v1::Deployment, authentication::v1::TokenRequest, core::v1::ServiceAccount, rbac::v1::PolicyRule,
 };
 use kube::{
     ResourceExt,
@@ -26,7 +24,10 @@ use kube::{
 };
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPGroup, MCPServer};
-use skep_console::{Access, CallLogs, ClusterAccess, Console, Objects, Workers, follow, rules, serve};
+use skep_console::{
+    Access, CallLogs, ClusterAccess, Console, Endpoint, Key, Objects, Workers, follow, rules, serve,
+};
+use skep_gateway::middleware::{Call, Counts};
 use skep_testkit::{Namespace, until};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -96,6 +97,31 @@ fn may_get(resources: &[&str], names: &[&str]) -> PolicyRule {
     }
 }
 
+/// The same of resources of Kubernetes.
+fn may(verb: &str, group: &str, resource: &str) -> PolicyRule {
+    PolicyRule {
+        api_groups: Some(vec![group.into()]),
+        resources: Some(vec![resource.into()]),
+        verbs: vec![verb.into()],
+        ..PolicyRule::default()
+    }
+}
+
+/// A call of this tool.
+fn call(target: &str) -> Call {
+    serde_json::from_value(json!({
+        "id": 0, "time": "2030-01-01T00:00:00Z", "method": "tools/call", "target": target, "caller": "alice",
+        "status": 200, "error": null, "failed": false, "ms": 1.5, "decidedBy": "",
+    }))
+    .unwrap()
+}
+
+/// What a pod has counted in a minute.
+fn counts(calls: u64) -> Counts {
+    serde_json::from_value(json!({"seconds": 60, "calls": calls, "errors": 0, "classes": [[3, calls]]}))
+        .unwrap()
+}
+
 /// A page of the console, with these headers.
 struct Page {
     address: SocketAddr,
@@ -153,27 +179,6 @@ impl Page {
         let objects = overview["objects"].as_array().unwrap().iter();
         objects.map(|object| object["name"].as_str().unwrap().to_owned()).collect()
     }
-
-    /// What a stream sends while `act` is done, and a little longer.
-    async fn stream(&self, query: &str, act: impl Future<Output = ()>) -> String {
-        let mut body = self.send(Method::GET, &format!("events?{query}"), "").await.into_body();
-        let mut text = String::new();
-        let read = async {
-            while let Some(Ok(frame)) = body.frame().await {
-                text.push_str(&String::from_utf8_lossy(frame.data_ref().unwrap()));
-            }
-        };
-        let act = async {
-            act.await;
-            // What would be sent to the viewer is sent at once.
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        };
-        tokio::select! {
-            () = read => {}
-            () = act => {}
-        }
-        text
-    }
 }
 
 async fn set_phase(test: &Namespace, name: &str, phase: &str) {
@@ -182,33 +187,82 @@ async fn set_phase(test: &Namespace, name: &str, phase: &str) {
     servers.patch_status(name, &PatchParams::default(), &status).await.unwrap();
 }
 
+async fn set_message(test: &Namespace, name: &str, message: &str) {
+    let servers: Api<MCPServer> = test.api();
+    let status = Patch::Merge(json!({"status": {"phase": "Failed", "message": message}}));
+    servers.patch_status(name, &PatchParams::default(), &status).await.unwrap();
+}
+
 #[tokio::test]
 async fn a_user_of_one_namespace_sees_nothing_of_another_on_any_page_or_stream() {
     let (mine, other) = (skep_testkit::namespace().await, skep_testkit::namespace().await);
     server(&mine, "mine").await;
     server(&other, "theirs").await;
-    let address = console(&mine).await;
-    let token = token(&mine, "viewer", vec![may_get(&["mcpservers", "mcpgroups"], &[])]).await;
+    let logs = Arc::new(CallLogs::default());
+    let (address, _) = console_with(&mine, logs.clone()).await;
+    let log = |test: &Namespace, name: &str| logs.of(&Key::new("MCPServer", test.name(), name));
+    let (my_log, their_log) = (log(&mine, "mine"), log(&other, "theirs"));
+    let resources = ["mcpservers", "mcpservers/calls", "mcpgroups"];
+    let token = token(&mine, "viewer", vec![may_get(&resources, &[])]).await;
     let page = Page::signed_in(address, &token).await;
     until("the console shows what is mine", async || page.names().await == ["mine-group", "mine"]).await;
-    let theirs = format!("MCPServer/{}/theirs", other.name());
-    for path in ["objects".to_owned(), "session".into(), format!("objects/{theirs}"), format!("mcp/{theirs}")]
-    {
-        let (_, body) = page.get(&path).await;
-        assert!(!body.contains("theirs") && !body.contains(other.name()), "{path}: {body}");
-    }
-    let (status, _) = page.get(&format!("objects/{theirs}")).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
-    for query in ["", "calls=all", &format!("calls={theirs}")] {
-        let act = async {
-            set_phase(&other, "theirs", "Failed").await;
-            set_phase(&other, "theirs", "Pending").await;
-            set_phase(&mine, "mine", "Failed").await;
-            set_phase(&mine, "mine", "Pending").await;
+    let key = |test: &Namespace, name: &str| format!("MCPServer/{}/{name}", test.name());
+    let (my_key, their_key) = (key(&mine, "mine"), key(&other, "theirs"));
+    let check = |what: &str, text: &str| {
+        assert!(!text.contains("theirs") && !text.contains(other.name()), "{what}: {text}");
+    };
+    their_log.add(call("theirs-before"));
+    their_log.set_counts("pod", Some(counts(7)));
+    for (endpoint, path) in Endpoint::ALL {
+        let path = if path.ends_with('/') { format!("{path}{their_key}") } else { path.to_owned() };
+        let methods: &[Method] = match endpoint {
+            // A sign-in and a sign-out would change who looks.
+            Endpoint::Session => &[Method::GET],
+            Endpoint::Login | Endpoint::Objects | Endpoint::Object | Endpoint::Mcp => {
+                &[Method::GET, Method::POST, Method::PUT, Method::DELETE]
+            }
+            // It does not end: see below.
+            Endpoint::Events => continue,
         };
-        let text = page.stream(query, act).await;
-        assert!(text.contains("\"mine\"") && text.contains("\"Failed\""), "{query}: {text}");
-        assert!(!text.contains("theirs") && !text.contains(other.name()), "{query}: {text}");
+        for method in methods {
+            let response = page.send(method.clone(), &path, "{}").await;
+            if path.ends_with(&their_key) {
+                // As if it did not exist.
+                let missing = path.replace("theirs", "no-such-object");
+                assert_eq!(
+                    response.status(),
+                    page.send(method.clone(), &missing, "{}").await.status(),
+                    "{method} {path}"
+                );
+            }
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            check(&path, &String::from_utf8_lossy(&body));
+        }
+    }
+    let queries =
+        [String::new(), "calls=all".into(), format!("calls={my_key}"), format!("calls={their_key}")];
+    for (number, query) in (0_u64..).zip(&queries) {
+        let mut body = page.send(Method::GET, &format!("events?{query}"), "").await.into_body();
+        let mut text = String::new();
+        calls::read_until(&mut body, &mut text, ": connected").await;
+        // What happens there happens first, so it would be sent before what happens here.
+        their_log.add(call("theirs-call"));
+        their_log.set_counts("pod", Some(counts(1_000 + number)));
+        set_phase(&other, "theirs", "Failed").await;
+        let mark = format!("mine-{number}");
+        my_log.add(call(&mark));
+        my_log.set_counts("pod", Some(counts(60 * (number + 1))));
+        set_message(&mine, "mine", &format!("changed-{number}")).await;
+        let sees_calls = query.ends_with("=all") || query.ends_with(&my_key);
+        if sees_calls {
+            calls::read_until(&mut body, &mut text, &mark).await;
+        }
+        calls::read_until(&mut body, &mut text, &format!("changed-{number}")).await;
+        // All figures that have changed come together.
+        calls::read_until(&mut body, &mut text, "event: traffic\n").await;
+        assert_eq!(text.contains("event: call\n"), sees_calls, "{query}: {text}");
+        check(query, &text);
+        set_phase(&other, "theirs", "Pending").await;
     }
 }
 
@@ -231,8 +285,9 @@ async fn strangers_and_users_that_signed_out_get_no_data() {
     server(&test, "one").await;
     let address = console(&test).await;
     let stranger = Page::new(address);
-    for path in ["session", "objects", "events", "objects/MCPServer/n/one", "mcp/MCPServer/n/one"] {
-        assert_eq!(stranger.get(path).await.0, StatusCode::UNAUTHORIZED, "{path}");
+    for (_, path) in Endpoint::ALL {
+        let path = if path.ends_with('/') { format!("{path}MCPServer/n/one") } else { path.to_owned() };
+        assert_eq!(stranger.get(&path).await.0, StatusCode::UNAUTHORIZED, "{path}");
     }
     let mut forger = Page::new(address);
     forger.headers.insert("x-skep-console", HeaderValue::from_static("1"));
@@ -272,18 +327,14 @@ async fn a_proxy_in_front_can_send_the_token_of_the_user() {
 async fn objects_come_change_and_go_and_events_of_their_pods_are_shown() {
     let test = skep_testkit::namespace().await;
     let address = console(&test).await;
-    let token = token(&test, "viewer", vec![may_get(&["*"], &[])]).await;
+    let rights = vec![may_get(&["*"], &[]), may("list", "", "events")];
+    let token = token(&test, "viewer", rights).await;
     let page = Page::signed_in(address, &token).await;
     assert!(page.names().await.is_empty());
     server(&test, "one").await;
     until("it is created", async || page.names().await == ["one-group", "one"]).await;
-    let event: Event = serde_json::from_value(json!({
-        "metadata": {"name": "one-0.1"}, "type": "Warning", "reason": "BackOff", "message": "<b>restarting</b>",
-        "involvedObject": {"kind": "Pod", "namespace": test.name(), "name": "one-0"},
-        "lastTimestamp": "2030-01-02T03:04:05Z", "count": 7,
-    }))
-    .unwrap();
-    test.create_object(&event).await;
+    let pod = events::pod_of(&test, "one").await;
+    events::event(&test, &pod.name_any(), &pod.uid().unwrap(), "<b>restarting</b>").await;
     let path = format!("objects/MCPServer/{}/one", test.name());
     until("its event is shown", async || {
         let detail: Value = serde_json::from_str(&page.get(&path).await.1).unwrap();
@@ -291,7 +342,7 @@ async fn objects_come_change_and_go_and_events_of_their_pods_are_shown() {
         *first
             == json!({
                 "time": "2030-01-02T03:04:05Z", "type": "Warning", "reason": "BackOff", "message": "<b>restarting</b>",
-                "object": "Pod one-0", "count": 7,
+                "object": format!("Pod {}", pod.name_any()), "count": 7,
             })
     })
     .await;
@@ -330,12 +381,7 @@ async fn what_was_created_for_a_server_is_shown_to_those_who_may_get_it() {
     }))
     .unwrap();
     test.create_object(&deployment).await;
-    let may_get_deployments = PolicyRule {
-        api_groups: Some(vec!["apps".into()]),
-        resources: Some(vec!["deployments".into()]),
-        verbs: vec!["get".into()],
-        ..PolicyRule::default()
-    };
+    let may_get_deployments = may("get", "apps", "deployments");
     let rules = |more: Vec<PolicyRule>| [vec![may_get(&["mcpservers"], &[])], more].concat();
     let operator =
         Page::signed_in(address, &token(&test, "operator", rules(vec![may_get_deployments])).await).await;

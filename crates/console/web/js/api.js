@@ -20,7 +20,8 @@ import { authorization } from "./token.js";
  *   renewed: boolean}} Connection
  * @typedef {{available: boolean, total: number, shown: Connection[]}} Connections
  * @typedef {Summary & {conditions: Condition[], manifest: unknown, configuration: Setting[],
- *   objects?: {kind: string, name: string, state: string}[], events: Happening[], backends: Backend[],
+ *   objects?: {kind: string, name: string, state: string}[], seesEvents: boolean, events: Happening[],
+ *   restarts: {sentence: string, lastLine: string}[], backends: Backend[],
  *   reported: Reported[] | null, seesCalls: boolean, calls: Omit<Call, keyof Ref>[],
  *   connections: Connections | null, links: Link[]}} Detail
  * @typedef {{title: string, url: string}} Link

@@ -9,7 +9,8 @@ import { authorization } from "./token.js";
 /**
  * @typedef {{jsonrpc: "2.0", id?: string | number, method?: string, params?: any, result?: any, error?: RpcFault}} Message
  * @typedef {{code: number, message: string, data?: unknown}} RpcFault
- * @typedef {{name: string, title?: string, description?: string, inputSchema?: any, annotations?: any}} Tool
+ * @typedef {{name: string, title?: string, description?: string, inputSchema?: any, outputSchema?: any,
+ *   annotations?: any}} Tool
  * @typedef {object} Host what the page does for the client
  * @property {(direction: "sent" | "received", message: unknown) => void} record
  * @property {(message: Message) => void} notified

@@ -17,7 +17,7 @@ use client::Client;
 use description::{Description, LISTS};
 
 /// How long the whole may take. Large servers have many pages.
-const TIME: Duration = Duration::from_secs(60);
+pub(crate) const INSPECT_TIME: Duration = Duration::from_secs(60);
 
 /// Why it is not known what a server offers.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,9 +36,13 @@ pub enum InspectError {
 impl Proxy {
     /// Reads what the server offers.
     pub async fn inspect(&self) -> Result<ServerReport, InspectError> {
-        let inspected = tokio::time::timeout(TIME, self.read_all());
-        let timeout = |_| InspectError::Unreachable(format!("no response within {} s", TIME.as_secs()));
-        inspected.await.map_err(timeout)?
+        self.inspect_within(INSPECT_TIME).await
+    }
+
+    /// The same, if the server takes no longer than this.
+    pub(crate) async fn inspect_within(&self, time: Duration) -> Result<ServerReport, InspectError> {
+        let timeout = |_| InspectError::Unreachable(format!("no response within {} s", time.as_secs()));
+        tokio::time::timeout(time, self.read_all()).await.map_err(timeout)?
     }
 
     async fn read_all(&self) -> Result<ServerReport, InspectError> {

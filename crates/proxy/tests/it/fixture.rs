@@ -19,7 +19,7 @@ use skep_config::RunConfig;
 use skep_proxy::{Proxy, Workers, limits, serve};
 use tokio::{
     net::{TcpListener, TcpSocket},
-    sync::oneshot,
+    sync::{oneshot, watch},
     task::JoinHandle,
 };
 
@@ -76,6 +76,15 @@ impl Server {
         place: Place,
         script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
     ) -> Self {
+        Self::gated(place, watch::channel(true).1, script)
+    }
+
+    /// One that responds while the gate is open, and otherwise when it opens.
+    pub(crate) fn gated(
+        place: Place,
+        gate: watch::Receiver<bool>,
+        script: impl Fn(&ReceivedRequest) -> Response<Bytes> + Send + Sync + 'static,
+    ) -> Self {
         let listener = place.0.listen(64).unwrap();
         let address = listener.local_addr().unwrap();
         let requests: Arc<Mutex<Vec<ReceivedRequest>>> = Arc::default();
@@ -87,9 +96,9 @@ impl Server {
                     accepted = listener.accept() => accepted.unwrap(),
                     _ = &mut stopped => return,
                 };
-                let (script, memory) = (script.clone(), memory.clone());
+                let (script, memory, gate) = (script.clone(), memory.clone(), gate.clone());
                 let service = service_fn(move |request: Request<Incoming>| {
-                    let (script, memory) = (script.clone(), memory.clone());
+                    let (script, memory, mut gate) = (script.clone(), memory.clone(), gate.clone());
                     async move {
                         let (parts, body) = request.into_parts();
                         let body = body.collect().await.unwrap().to_bytes();
@@ -97,6 +106,10 @@ impl Server {
                         let request =
                             ReceivedRequest { method: parts.method, path, headers: parts.headers, body };
                         memory.lock().unwrap().push(request.clone());
+                        let is_open = gate.wait_for(|is_open| *is_open).await.is_ok();
+                        if !is_open {
+                            std::future::pending::<()>().await;
+                        }
                         Ok::<_, Infallible>(script(&request).map(Full::new))
                     }
                 });

@@ -36,7 +36,7 @@ fn initialized(request: &ReceivedRequest) -> Response<Bytes> {
 }
 
 /// A server with this many tools, fifty to a page.
-fn listing(tools: usize) -> impl Fn(&ReceivedRequest) -> Response<Bytes> {
+pub(crate) fn listing(tools: usize) -> impl Fn(&ReceivedRequest) -> Response<Bytes> {
     move |request| match request.json()["method"].as_str() {
         Some("initialize") => initialized(request),
         Some("tools/list") => {
@@ -80,9 +80,9 @@ async fn a_server_with_thousands_of_tools_is_counted_and_a_part_is_listed() {
     assert_eq!((report.tool_count, report.tools.len()), (Some(5_000), 200));
 }
 
-#[tokio::test]
-async fn a_server_of_the_newest_revision_alone_is_described_without_a_session() {
-    let server = Server::start(|request| match request.json()["method"].as_str() {
+/// A server that speaks 2026-07-28 and nothing else.
+pub(crate) fn newest(request: &ReceivedRequest) -> Response<Bytes> {
+    match request.json()["method"].as_str() {
         Some("server/discover") => {
             let meta = json!({"io.modelcontextprotocol/serverInfo": {"name": "new", "version": "2"}});
             result(
@@ -97,8 +97,12 @@ async fn a_server_of_the_newest_revision_alone_is_described_without_a_session() 
         _ => json_response(
             json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no such method"}}),
         ),
-    })
-    .await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_the_newest_revision_alone_is_described_without_a_session() {
+    let server = Server::start(newest).await;
     let report = proxy(&server, json!({})).inspect().await.unwrap();
     assert_eq!((report.name.as_deref(), report.tool_count), (Some("new"), Some(1)));
     assert_eq!(report.protocol_versions, ["2026-07-28"]);

@@ -7,6 +7,7 @@ use kube::{
     Api, ResourceExt,
     api::{DynamicObject, ListParams},
 };
+use skep_console::tool_count;
 
 use crate::{
     cluster::{Cluster, servers},
@@ -52,7 +53,7 @@ fn row(kind: &str, object: &DynamicObject, now: Timestamp) -> [String; 7] {
     let status = &object.data["status"];
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     let age = object.metadata.creation_timestamp.as_ref().map(|created| age(now.duration_since(created.0)));
-    let tools = status["server"]["toolCount"].as_u64().map(|count| count.to_string());
+    let tools = tool_count(status).map(|count| count.to_string());
     let message = text("message");
     let message = match message.char_indices().nth(MESSAGE) {
         Some((end, _)) => format!("{}...", &message[..end]),
@@ -100,6 +101,16 @@ NAMESPACE  KIND       NAME  PHASE   TOOLS  AGE  MESSAGE
 n          MCPServer  a     Failed  3      2d   no\u{fffd}
 ";
         assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_virtual_server_has_the_tools_of_all_its_backends() {
+        let object: DynamicObject = serde_json::from_value(json!({
+            "metadata": {"name": "all"},
+            "status": {"discoveredBackends": [{"name": "a", "toolCount": 2}, {"name": "b"}, {"name": "c", "toolCount": 3}]},
+        }))
+        .unwrap();
+        assert_eq!(row("VirtualMCPServer", &object, Timestamp::now())[4], "5");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::bail;
 use serde_json::Value;
+use skep_console::tool_count;
 
 use crate::{
     cluster::{Cluster, title},
@@ -26,7 +27,7 @@ pub(super) async fn run(cluster: &Cluster, args: &Args) -> anyhow::Result<ExitCo
     if let Some(backends) = object.data["status"]["discoveredBackends"].as_array() {
         let routes: Vec<[String; 3]> = backends.iter().flat_map(routes).collect();
         print(&table(ROUTES, &routes))?;
-        let count: u64 = backends.iter().filter_map(|backend| backend["toolCount"].as_u64()).sum();
+        let count = tool_count(&object.data["status"]).unwrap_or_default();
         if count > routes.len() as u64 {
             eprintln!("{} of {count} tools", routes.len());
         }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
+use skep_testkit::IdentityProvider;
 
 fn skep(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
@@ -36,7 +37,7 @@ rejected by authorization
     let (code, text, _) =
         skep(&["explain", "-f", &file, "--claims", engineer, "--tool", "add", "--arguments", r#"{"a": 1}"#]);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains(r#"policy1: permit(principal in THVGroup::"engineers""#), "{text}");
+    assert!(text.contains(r#"policies[1]: permit(principal in THVGroup::"engineers""#), "{text}");
     assert!(text.ends_with("allowed; it is sent to the server calculator by stdio\n"), "{text}");
     let words = [
         "explain",
@@ -55,9 +56,73 @@ rejected by authorization
     assert_eq!(code, Some(3), "{text}");
     let json: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&json["allowed"], &json["middlewares"][1]["outcome"]), (&false.into(), &"rejected".into()));
-    assert!(json["middlewares"][1]["details"][0].as_str().unwrap().starts_with("policy2: forbid("), "{json}");
+    assert!(
+        json["middlewares"][1]["details"][0].as_str().unwrap().starts_with("policies[2]: forbid("),
+        "{json}"
+    );
     let (code, text, _) = skep(&["explain", "-f", &file, "--tool", "echo"]);
     assert_eq!((code, text.contains("auth  rejects it with 401")), (Some(3), true), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_is_verified_with_the_keys_of_its_issuer_and_never_printed() {
+    let provider = IdentityProvider::start().await;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("token");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("server.yaml");
+    let issuer = &provider.issuer;
+    fs::write(
+        &file,
+        format!(
+            r#"
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPOIDCConfig
+metadata: {{name: corp}}
+spec:
+  type: inline
+  inline: {{issuer: "{issuer}", insecureAllowHTTP: true, jwksAllowPrivateIP: true}}
+---
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPServer
+metadata: {{name: files}}
+spec:
+  image: example.com/files
+  transport: stdio
+  oidcConfigRef: {{name: corp, audience: crm}}
+  authzConfig:
+    type: inline
+    inline:
+      policies:
+        - '@id("alice may read") permit(principal == Client::"alice", action, resource == Tool::"read");'
+"#
+        ),
+    )
+    .unwrap();
+    let file = file.to_str().unwrap();
+    let explained = |token: &str, tool: &str| {
+        let (code, text, error) = skep(&["explain", "-f", file, "--token", token, "--tool", tool]);
+        assert!(!text.contains(token) && !error.contains(token), "{text}{error}");
+        (code, format!("{text}{error}"))
+    };
+    let token = provider.token(serde_json::json!({}));
+    let (code, text) = explained(&token, "read");
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("  alice may read (policies[0]): "), "{text}");
+    let (code, text) = explained(&token, "write");
+    assert!(code == Some(3) && text.ends_with("rejected by authorization\n"), "{text}");
+    for fault in [serde_json::json!({"exp": 1_000_000_000}), serde_json::json!({"aud": "other"})] {
+        let (code, text) = explained(&provider.token(fault), "read");
+        assert!(code == Some(3) && text.contains("auth  rejects it with 401"), "{text}");
+        assert!(text.ends_with("rejected by auth\n"), "{text}");
+    }
+    // A command line is seen by other users of the machine; a variable is not.
+    let output = Command::new(env!("CARGO_BIN_EXE_skep"))
+        .env_clear()
+        .env("SKEP_TOKEN", &token)
+        .args(["explain", "-f", file, "--tool", "read"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 #[test]

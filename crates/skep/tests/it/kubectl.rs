@@ -97,7 +97,7 @@ async fn a_request_to_a_running_server_is_explained_by_its_run_config() {
     let (code, text, error) =
         plugin(&test, &["explain", "one", "--tool", "echo", "--service-account", "team/bot"]);
     assert_eq!(code, Some(0), "{text}{error}");
-    assert!(text.contains("policy0: permit"), "{text}");
+    assert!(text.contains("policies[0]: permit"), "{text}");
     let (code, text, _) =
         plugin(&test, &["explain", "one", "--tool", "echo", "--service-account", "team/other"]);
     assert!(code == Some(3) && text.contains("rejected by authorization"), "{text}");

@@ -162,7 +162,7 @@ async fn each_revision_is_explained_by_what_changed_and_who_wrote_it() {
         "  revision 4, current, ",
         "    the spec of the MCPServer changed: generation 1 to 2\n",
         "      spec.containers[toolhive].env[TOKEN].value: (not shown) -> (not shown)\n",
-        "Pod fetch-4-x: the container toolhive restarted 2 times, last at 2030-01-02T03:04:05Z: OOMKilled, exit code 137\n",
+        "Pod fetch-4-x: the container toolhive restarted 2 times, last at 2030-01-02T03:04:05Z: OOMKilled, exit code 137 (it used more memory than its limit)\n",
         "2030-01-02T03:05:05Z Pod fetch-4-x: BackOff: back-off\u{fffd}[31m\n",
     ] {
         assert!(text.contains(line), "{line}: {text}");

@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { test } from "node:test";
 import { count, duration, rate, relative } from "../../../web/js/format.js";
 import { link, route } from "../../../web/js/router.js";
-import { difference, digests } from "../../../web/js/seen.js";
+import { changes, definitions, difference, digests } from "../../../web/js/seen.js";
 import { sha256 } from "../../../web/js/sha256.js";
 import { canonical, pieces, SHOWN, visible } from "../../../web/js/text.js";
 
@@ -73,4 +73,18 @@ test("a tool is the same in another order of its fields, and changed with a word
     missing: ["c"],
   });
   assert.equal(canonical({ b: [{ d: 1, c: 2 }], a: 0 }), '{"a":0,"b":[{"c":2,"d":1}]}');
+});
+
+test("the change of a tool is what differs, and definitions are kept within bounds", () => {
+  const before = { name: "a", description: "d", inputSchema: { type: "object", title: "t" } };
+  const now = { name: "a", title: "A", inputSchema: { title: "t", type: "object" }, _meta: { at: 1 } };
+  assert.deepEqual(changes(before, now), [
+    { field: "description", before: "d", now: undefined },
+    { field: "title", before: undefined, now: "A" },
+  ]);
+  const tool = (name, length) => ({ name, description: "x".repeat(length), inputSchema: {} });
+  const many = Array.from({ length: 100 }, (_, number) => tool(`tool-${number}`, 5_000));
+  const kept = definitions([tool("huge", 10_000), tool("__proto__", 10), ...many]);
+  assert.ok(!Object.hasOwn(kept, "huge") && Object.hasOwn(kept, "__proto__"));
+  assert.ok(JSON.stringify(kept).length < 70_000 && Object.keys(kept).length > 10);
 });

@@ -102,7 +102,8 @@ export function object({ store, live, expire }, { parts }) {
     show(sections.conditions, known.conditions, () => conditions(known.conditions));
     show(sections.configuration, known.configuration, () => configuration(known.configuration));
     show(sections.objects, known.objects ?? [], () => objects(known.objects ?? []));
-    show(sections.events, known.events, () => events(known.events));
+    const happened = known.events.length + known.restarts.length > 0 || !known.seesEvents;
+    show(sections.events, happened ? [known.events, known.restarts, known.seesEvents] : [], () => events(known));
     show(sections.backends, known.backends.length > 0 ? [known.backends, offered.map(({ name }) => name)] : [], () =>
       backends(known, offered, store),
     );

@@ -132,10 +132,28 @@ export function objects(objects) {
 /** How many events are shown before one asks for the rest. */
 const SHOWN_EVENTS = 10;
 
-/** @param {Detail["events"]} events */
-export function events(events) {
+/**
+ * Why containers restarted, and then what happened.
+ * @param {Detail} object
+ */
+export function events({ events, restarts, seesEvents }) {
   const rest = events.slice(SHOWN_EVENTS);
   return [
+    restarts.length > 0 &&
+      element(
+        "ul",
+        { class: "plain restarts" },
+        restarts.map(({ sentence, lastLine }) =>
+          element(
+            "li",
+            null,
+            element("p", { class: "problem" }, foreign(sentence)),
+            lastLine && element("p", null, element("code", null, foreign(lastLine))),
+          ),
+        ),
+      ),
+    !seesEvents &&
+      element("p", { class: "quiet" }, "You may not list the events of this namespace: only changes of the object itself are shown."),
     eventList(events.slice(0, SHOWN_EVENTS)),
     rest.length > 0 && element("details", null, element("summary", null, `${count(rest.length)} earlier events`), eventList(rest)),
   ];

@@ -4,7 +4,8 @@
 import { Connection } from "../connection.js";
 import { block, button, element, fill, foreign } from "../dom.js";
 import { link } from "../router.js";
-import { difference, digests, remembered, rememberTools } from "../seen.js";
+import { changes, difference, digests, remembered, rememberedDefinitions, rememberTools } from "../seen.js";
+import { json } from "../text.js";
 
 /**
  * @typedef {import("../api.js").Ref} Ref
@@ -54,7 +55,7 @@ export class Tools {
     this.#tools = tools;
     this.#now = digests(tools);
     this.#listed(tools);
-    if (!remembered(this.#ref)) rememberTools(this.#ref, this.#now);
+    if (!remembered(this.#ref)) rememberTools(this.#ref, tools);
     this.#draw();
   }
 
@@ -70,6 +71,7 @@ export class Tools {
     const { marks, missing } = difference(remembered(this.#ref) ?? now, now);
     const hidden = this.#reported.filter((tool) => !Object.hasOwn(now, tool.name));
     const isDifferent = marks.size + missing.length > 0;
+    const before = isDifferent ? rememberedDefinitions(this.#ref) : {};
     fill(
       this.#list,
       isDifferent && this.#warning(marks.size, missing),
@@ -82,6 +84,7 @@ export class Tools {
             tool,
             marks.get(tool.name),
             isUnreported && "not in the status",
+            marks.get(tool.name) === "changed" && Object.hasOwn(before, tool.name) ? before[tool.name] : undefined,
           );
         }),
         ...hidden.map((tool) => this.#item(tool, null, undefined, "only in the status: not offered to you")),
@@ -95,7 +98,7 @@ export class Tools {
    */
   #warning(marked, missing) {
     const seen = button("Mark as seen", () => {
-      rememberTools(this.#ref, this.#now);
+      rememberTools(this.#ref, this.#tools ?? []);
       this.#draw();
     });
     return element(
@@ -122,8 +125,9 @@ export class Tools {
    * @param {Tool | null} tool
    * @param {"new" | "changed" | undefined} mark
    * @param {string | false} note
+   * @param {Record<string, unknown>} [before] its definition when it was last seen, if it has changed since
    */
-  #item(reported, tool, mark, note) {
+  #item(reported, tool, mark, note, before) {
     const name = tool?.name ?? reported?.name ?? "";
     const title = tool?.title ?? tool?.annotations?.title ?? reported?.title ?? "";
     const isReadOnly = tool?.annotations?.readOnlyHint ?? reported?.readOnly;
@@ -150,9 +154,51 @@ export class Tools {
       isBrief
         ? description && element("p", { class: "quiet" }, foreign(description))
         : element("details", null, element("summary", null, foreign(brief.slice(0, 160)), "…"), block(description)),
+      tool && before && changed(before, tool),
+      tool && onRequest("Schema", () => schemas(tool)),
     );
   }
 }
+
+/**
+ * What differs between two definitions of a tool.
+ * @param {Record<string, unknown>} before
+ * @param {Tool} tool
+ */
+function changed(before, tool) {
+  /** @param {unknown} value */
+  const shown = (value) =>
+    value === undefined ? element("p", { class: "quiet" }, "nothing") : block(typeof value === "string" ? value : json(value));
+  return onRequest("What changed", () =>
+    changes(before, tool).map(({ field, before, now }) => [
+      element("h3", null, foreign(field)),
+      element("p", { class: "quiet" }, "Before"),
+      shown(before),
+      element("p", { class: "quiet" }, "Now"),
+      shown(now),
+    ]),
+  );
+}
+
+/** @param {Tool} tool */
+const schemas = (tool) => [
+  block(json(tool.inputSchema)),
+  tool.outputSchema !== undefined && [element("p", { class: "quiet" }, "Schema of its results"), block(json(tool.outputSchema))],
+];
+
+/**
+ * A part that is made when it is first opened: a server may have thousands of tools.
+ * @param {string} title
+ * @param {() => import("../dom.js").Child} content
+ */
+function onRequest(title, content) {
+  const details = element("details", null, element("summary", null, title));
+  details.addEventListener("toggle", () => details.append(...nodes(content())), { once: true });
+  return details;
+}
+
+/** @param {import("../dom.js").Child} child */
+const nodes = (child) => [...element("div", null, child).childNodes];
 
 /** @param {HTMLElement[]} items */
 const list = (items) => element("ul", { class: "plain" }, items);

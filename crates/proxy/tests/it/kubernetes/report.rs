@@ -8,15 +8,24 @@ use std::{
     time::Duration,
 };
 
-use k8s_openapi::api::rbac::v1::PolicyRule;
+use k8s_openapi::{
+    api::rbac::v1::PolicyRule,
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+};
+use kube::{
+    Api,
+    api::{Patch, PatchParams, PostParams},
+};
 use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_config::RunConfig;
 use skep_proxy::{Proxy, runtime::kubernetes::Reporter};
-use skep_testkit::{IdentityProvider, Namespace, User, fixtures::TestServer};
+use skep_testkit::{ControlPlane, IdentityProvider, Namespace, User, fixtures::TestServer};
+use tokio::sync::watch;
 
 use crate::{
-    fixture::{Fixture, ReceivedRequest, Server, eventually, result, status},
+    fixture::{Fixture, Place, ReceivedRequest, Server, eventually, result, status},
+    inspect::{listing, newest},
     stdio::fake::Fake,
 };
 
@@ -100,20 +109,186 @@ async fn the_status_has_what_the_server_offers_and_is_written_only_when_that_cha
     assert_eq!(recording.count("patch", "mcpservers", "status").await, 2);
 }
 
+/// What the status must have of a server.
+struct Expected {
+    /// The status, reason and message of the condition.
+    condition: [&'static str; 3],
+    tools: Value,
+    /// How many of them are listed.
+    listed: usize,
+    revisions: Value,
+}
+
+impl Expected {
+    fn described(tools: usize, listed: usize, revision: &str) -> Self {
+        let condition = ["True", "Initialized", "the server responds as an MCP server"];
+        Self { condition, tools: json!(tools), listed, revisions: json!([revision]) }
+    }
+
+    fn failed(reason: &'static str, message: &'static str) -> Self {
+        Self { condition: ["False", reason, message], tools: Value::Null, listed: 0, revisions: Value::Null }
+    }
+
+    fn is_met(&self, status: &Value) -> bool {
+        let condition = &status["conditions"][0];
+        let server = &status["server"];
+        let [met, reason, message] = self.condition;
+        let listed = server["tools"].as_array().map_or(0, Vec::len);
+        condition["status"] == met
+            && condition["reason"] == reason
+            && condition["message"] == message
+            && (&server["toolCount"], &server["protocolVersions"]) == (&self.tools, &self.revisions)
+            && listed == self.listed
+    }
+}
+
+/// Reports about the server behind a proxy until the status has this.
+async fn reports(what: &str, test: &Namespace, config: &RunConfig, proxy: Proxy, expected: &Expected) {
+    let user = reporting(test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    let reporter = Reporter::within(config, user.client(), test.name()).with_time(Duration::from_secs(2));
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    eventually(what, async || expected.is_met(&live(test, "files").await)).await;
+    reporting.abort();
+}
+
 #[tokio::test]
-async fn a_server_that_is_no_mcp_server_or_wants_credentials_is_reported_as_such() {
+async fn the_status_has_the_truth_about_every_server() {
+    type Script = Box<dyn Fn(&ReceivedRequest) -> http::Response<bytes::Bytes> + Send + Sync>;
+    let no_credential = "the server was not queried for what it offers: the server responds with 401 to requests \
+                         without the credentials of a caller";
+    let rows: [(&str, Script, Expected); 6] = [
+        ("no path", Box::new(|_| status(404)), Expected::failed("NotMCP", "the server responds with 404")),
+        (
+            "a page",
+            Box::new(|_| http::Response::new("<h1>Hello</h1>".into())),
+            Expected::failed("NotMCP", "a response is not JSON"),
+        ),
+        (
+            "a credential is needed",
+            Box::new(|_| status(401)),
+            Expected::failed("CredentialRequired", no_credential),
+        ),
+        ("broken", Box::new(|_| status(500)), Expected::failed("NoResponse", "the server responds with 500")),
+        ("2026-07-28 only", Box::new(newest), Expected::described(1, 1, "2026-07-28")),
+        ("5,000 tools", Box::new(listing(5_000)), Expected::described(5_000, 200, "2025-06-18")),
+    ];
+    for (what, script, expected) in rows {
+        let test = skep_testkit::namespace().await;
+        let server = Server::start(script).await;
+        let config = config(&server, "files");
+        reports(what, &test, &config, Proxy::new(&config).unwrap(), &expected).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_of_2024_alone_is_reported_with_its_revision() {
     let test = skep_testkit::namespace().await;
+    let fake = Fake::raw(|received| match received.method() {
+        "initialize" => {
+            let server = json!({"name": "old", "version": "1"});
+            let capabilities = json!({"tools": {}});
+            let started =
+                json!({"protocolVersion": "2024-11-05", "serverInfo": server, "capabilities": capabilities});
+            vec![received.result(started)]
+        }
+        "tools/list" => vec![received.result(json!({"tools": [{"name": "a"}, {"name": "b"}]}))],
+        _ => Vec::new(),
+    });
+    let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
+    let proxy = Arc::new(Proxy::with_attached(&config, fake, Duration::from_secs(20)).unwrap());
+    let fixture = Fixture::serving(proxy.clone()).await;
     let user = reporting(&test).await;
     test.create_object(&MCPServer::test("files")).await;
-    for (code, reason) in [(404, "NotMCP"), (401, "CredentialRequired"), (500, "NoResponse")] {
-        let server = Server::start(move |_| status(code)).await;
-        let config = config(&server, "files");
-        let proxy = Arc::new(Proxy::new(&config).unwrap());
-        let reporter = Reporter::within(&config, user.client(), test.name());
-        let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
-        eventually(reason, async || live(&test, "files").await["conditions"][0]["reason"] == reason).await;
-        reporting.abort();
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    let expected = Expected::described(2, 2, "2024-11-05");
+    eventually("2024-11-05 only", async || expected.is_met(&live(&test, "files").await)).await;
+    reporting.abort();
+    fixture.end().await;
+}
+
+#[tokio::test]
+async fn a_server_that_does_not_answer_is_not_initialized_until_it_does() {
+    let test = skep_testkit::namespace().await;
+    let (gate, is_open) = watch::channel(false);
+    let server = Server::gated(Place::new(), is_open, script);
+    let config = config(&server, "files");
+    let user = reporting(&test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    let proxy = Proxy::new(&config).unwrap();
+    let reporter = Reporter::within(&config, user.client(), test.name()).with_time(Duration::from_secs(2));
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    let initializing = Expected::failed("Initializing", "the server has not responded yet");
+    eventually("it is slow", async || initializing.is_met(&live(&test, "files").await)).await;
+    let silent = Expected::failed("NoResponse", "no response within 2 s");
+    eventually("it never answers", async || silent.is_met(&live(&test, "files").await)).await;
+    gate.send_replace(true);
+    let described = Expected::described(2, 2, "2025-11-25");
+    eventually("it answers at last", async || described.is_met(&live(&test, "files").await)).await;
+    reporting.abort();
+}
+
+/// The CRD without the field for what servers offer, as ToolHive's is.
+async fn lacking_the_field(test: &Namespace) {
+    let crds: Api<CustomResourceDefinition> = Api::all(test.client());
+    let name = "mcpservers.toolhive.stacklok.dev";
+    let mut crd = json!(crds.get(name).await.unwrap());
+    for version in crd["spec"]["versions"].as_array_mut().unwrap() {
+        let status = &mut version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"];
+        status.as_object_mut().unwrap().remove("server").unwrap();
     }
+    let crd: CustomResourceDefinition = serde_json::from_value(crd).unwrap();
+    crds.replace(name, &PostParams::default(), &crd).await.unwrap();
+    // The API server takes a moment until it uses the new schema.
+    let probe = json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPServer", "metadata": {"name": "files"},
+        "status": {"server": {"toolCount": 1}},
+    });
+    let params = PatchParams::apply("probe").dry_run();
+    eventually("the schema is used", async || {
+        let applied = test.api::<MCPServer>().patch_status("files", &params, &Patch::Apply(&probe)).await;
+        applied.is_err_and(|error| error.to_string().contains("field not declared in schema"))
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_crd_that_lacks_the_field_gets_the_condition_once_and_no_further_writes() {
+    let plane = ControlPlane::start().await;
+    let test = plane.namespace().await;
+    let user = reporting(&test).await;
+    test.create_object(&MCPServer::test("files")).await;
+    lacking_the_field(&test).await;
+    let fake = Fake::raw(|received| match received.method() {
+        "initialize" => {
+            let version = &received.json["params"]["protocolVersion"];
+            let tools = json!({"tools": {"listChanged": true}});
+            vec![received.result(json!({"protocolVersion": version, "capabilities": tools}))]
+        }
+        "tools/list" => vec![received.result(json!({"tools": [{"name": "read"}]}))],
+        _ => Vec::new(),
+    });
+    let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
+    let proxy = Arc::new(Proxy::with_attached(&config, fake.clone(), Duration::from_secs(20)).unwrap());
+    let fixture = Fixture::serving(proxy.clone()).await;
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let recording = user.record();
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    eventually("the condition", async || {
+        live(&test, "files").await["conditions"][0]["reason"] == "Initialized"
+    })
+    .await;
+    // Each announcement leads to another look at the server and at the object.
+    for looks in 3..5 {
+        fake.send(json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}));
+        eventually("another look", async || recording.count("get", "mcpservers", "").await >= looks).await;
+    }
+    // That it is initializing; what it offers, which is rejected; and the condition alone. The last look may still go on, the one
+    // before has ended.
+    assert_eq!(recording.count("patch", "mcpservers", "status").await, 3);
+    reporting.abort();
+    fixture.end().await;
 }
 
 #[tokio::test]

@@ -6,7 +6,6 @@
 mod causes;
 mod changes;
 mod facts;
-mod restarts;
 mod revisions;
 mod text;
 
@@ -14,11 +13,11 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use serde_json::Value;
+use skep_console::{Restart, restarts};
 
 use super::Format;
 use crate::{cluster::Cluster, output::print};
 use facts::Facts;
-use restarts::Restart;
 use revisions::Revision;
 
 /// Why the pods of a server are as they are.
@@ -69,7 +68,7 @@ fn explained(facts: &Facts) -> Explained {
     Explained {
         server: facts.title(),
         workloads: workloads.collect(),
-        restarts: facts.pods.iter().flat_map(restarts::restarts).collect(),
+        restarts: facts.pods.iter().flat_map(restarts).collect(),
         warnings: facts.events.iter().filter(|event| event["type"] == "Warning").map(warning).collect(),
     }
 }

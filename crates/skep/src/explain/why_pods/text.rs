@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::{Explained, Warning, causes::Cause, changes::Change, restarts::Restart};
+use super::{Explained, Warning, causes::Cause, changes::Change};
 
 pub(super) fn explanation(explained: &Explained) -> String {
     let mut text = format!("{}\n", explained.server);
@@ -40,16 +40,10 @@ pub(super) fn explanation(explained: &Explained) -> String {
             }
         }
     }
-    for Restart { pod, container, count, reason, exit_code, time, message } in &explained.restarts {
-        let code = exit_code.map(|code| format!(", exit code {code}")).unwrap_or_default();
-        line(
-            0,
-            &format!(
-                "Pod {pod}: the container {container} restarted {count} times, last at {time}: {reason}{code}"
-            ),
-        );
-        if let Some(last) = message.lines().last() {
-            line(1, last);
+    for restart in &explained.restarts {
+        line(0, &restart.sentence());
+        if !restart.message.is_empty() {
+            line(1, restart.last_line());
         }
     }
     for Warning { time, object, reason, message } in &explained.warnings {

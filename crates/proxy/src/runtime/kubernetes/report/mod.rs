@@ -5,7 +5,11 @@
 
 mod status;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use backon::{BackoffBuilder, ExponentialBuilder};
 use jiff::Timestamp;
@@ -21,7 +25,7 @@ use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::{Readiness, RuntimeError, place};
-use crate::{InspectError, Proxy};
+use crate::{InspectError, Proxy, inspect::INSPECT_TIME};
 use status::Finding;
 
 /// How long a description of a server is taken to be right.
@@ -36,6 +40,10 @@ pub struct Reporter {
     resource: ApiResource,
     name: String,
     cluster: Cluster,
+    /// How long the server may take to describe itself.
+    time: Duration,
+    /// Whether the CRD lacks the field for what a server offers, as ToolHive's does.
+    is_older: AtomicBool,
 }
 
 /// The cluster that has the object.
@@ -62,7 +70,13 @@ impl Reporter {
             true => ApiResource::erase::<MCPServer>(&()),
             false => ApiResource::erase::<MCPRemoteProxy>(&()),
         };
-        Self { resource, name: config.name.clone(), cluster }
+        let (name, time, is_older) = (config.name.clone(), INSPECT_TIME, AtomicBool::new(false));
+        Self { resource, name, cluster, time, is_older }
+    }
+
+    /// The same for a server that gets this time to describe itself.
+    pub fn with_time(self, time: Duration) -> Self {
+        Self { time, ..self }
     }
 
     /// Reports at once, after each restart of the server, when it announces other tools, and from time to time, until that is not
@@ -99,7 +113,7 @@ impl Reporter {
             }
             // What comes from here on is not in the lists that are read next.
             tools.mark_unchanged();
-            (finding, issuer) = tokio::join!(inspected(proxy, &finding), proxy.check_issuer());
+            (finding, issuer) = tokio::join!(self.inspect(proxy, &finding), proxy.check_issuer());
         }
     }
 
@@ -112,19 +126,35 @@ impl Reporter {
         let api = self.api().await?;
         let failed = |verb| move |source| RuntimeError::Request { verb, object: self.object(), source };
         let live = api.get(&self.name).await.map_err(failed("get"))?;
-        let Some(mut status) = status::changed(&live.data["status"], finding, issuer, Timestamp::now())
-        else {
-            return Ok(());
+        let changed = || {
+            let is_older = self.is_older.load(Ordering::Relaxed);
+            status::changed(&live.data["status"], finding, issuer, is_older, Timestamp::now())
         };
-        match self.apply(&api, &status).await {
-            // CRDs without our field: the condition is declared in all of them.
+        let Some(status) = changed() else { return Ok(()) };
+        let applied = match self.apply(&api, &status).await {
+            // The conditions are declared in all CRDs. What this one lacks is not tried again.
             Err(kube::Error::Api(error)) if error.message.contains("field not declared in schema") => {
-                status["server"].take();
-                self.apply(&api, &json!({"conditions": status["conditions"]})).await
+                self.is_older.store(true, Ordering::Relaxed);
+                match changed() {
+                    Some(status) => self.apply(&api, &status).await,
+                    None => Ok(()),
+                }
             }
             applied => applied,
+        };
+        applied.map_err(failed("report the status of"))
+    }
+
+    /// What is found now. A server that has responded before may be busy, and gets several attempts.
+    async fn inspect(&self, proxy: &Proxy, before: &Finding) -> Finding {
+        let misses = if matches!(before, Finding::Described(_)) { MISSES } else { 0 };
+        for _ in 0..misses {
+            match proxy.inspect_within(self.time).await {
+                Err(InspectError::Unreachable(_)) => tokio::time::sleep(RETRY.0).await,
+                inspected => return inspected.into(),
+            }
         }
-        .map_err(failed("report the status of"))
+        proxy.inspect_within(self.time).await.into()
     }
 
     async fn api(&self) -> Result<Api<DynamicObject>, RuntimeError> {
@@ -154,18 +184,6 @@ impl Reporter {
     fn object(&self) -> String {
         format!("{} {}", self.resource.kind, self.name)
     }
-}
-
-/// What is found now. A server that has responded before may be busy, and gets several attempts.
-async fn inspected(proxy: &Proxy, before: &Finding) -> Finding {
-    let misses = if matches!(before, Finding::Described(_)) { MISSES } else { 0 };
-    for _ in 0..misses {
-        match proxy.inspect().await {
-            Err(InspectError::Unreachable(_)) => tokio::time::sleep(RETRY.0).await,
-            inspected => return inspected.into(),
-        }
-    }
-    proxy.inspect().await.into()
 }
 
 /// Waits until the server has stopped serving, and serves again.

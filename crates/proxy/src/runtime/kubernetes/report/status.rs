@@ -25,11 +25,12 @@ impl From<Result<ServerReport, InspectError>> for Finding {
     }
 }
 
-/// The fields, if they are not what the live status has.
+/// The fields, if they are not what the live status has. An older CRD has no field for what the server offers.
 pub(super) fn changed(
     live: &Value,
     finding: &Finding,
     issuer: Option<&Result<(), String>>,
+    is_older: bool,
     now: Timestamp,
 ) -> Option<Value> {
     let conditions = live["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -46,6 +47,7 @@ pub(super) fn changed(
         condition(reason.into(), message, issuer_available, now)
     }));
     let server = match finding {
+        _ if is_older => Value::Null,
         Finding::Described(report) => json!(report),
         // What it offered before is still the best that is known.
         Finding::Initializing | Finding::Failed(_) => live["server"].clone(),
@@ -107,39 +109,50 @@ mod tests {
     fn nothing_is_written_that_the_status_has() {
         let report = ServerReport { tool_count: Some(2), ..ServerReport::default() };
         let described = Finding::Described(report.clone());
-        let first = changed(&Value::Null, &Finding::Initializing, None, at(1)).unwrap();
+        let first = changed(&Value::Null, &Finding::Initializing, None, false, at(1)).unwrap();
         assert_eq!(first["conditions"][0]["reason"], "Initializing");
-        assert_eq!(changed(&first, &Finding::Initializing, None, at(2)), None);
-        let second = changed(&first, &described, None, at(3)).unwrap();
+        assert_eq!(changed(&first, &Finding::Initializing, None, false, at(2)), None);
+        let second = changed(&first, &described, None, false, at(3)).unwrap();
         assert_eq!(
             (&second["conditions"][0]["status"], &second["server"]["toolCount"]),
             (&json!("True"), &json!(2))
         );
-        assert_eq!(changed(&second, &described, None, at(4)), None);
+        assert_eq!(changed(&second, &described, None, false, at(4)), None);
         // A new proxy does not forget what an older one has found.
-        assert_eq!(changed(&second, &Finding::Initializing, None, at(5)), None);
+        assert_eq!(changed(&second, &Finding::Initializing, None, false, at(5)), None);
         let failed = Finding::Failed(InspectError::Unreachable("it has ended".into()));
-        let third = changed(&second, &failed, None, at(6)).unwrap();
+        let third = changed(&second, &failed, None, false, at(6)).unwrap();
         assert_eq!(
             (&third["conditions"][0]["reason"], &third["server"]["toolCount"]),
             (&json!("NoResponse"), &json!(2))
         );
         assert_eq!(third["conditions"][0]["lastTransitionTime"], "1970-01-01T00:00:06Z");
-        assert_eq!(changed(&third, &failed, None, at(7)), None);
+        assert_eq!(changed(&third, &failed, None, false, at(7)), None);
     }
 
     #[test]
     fn an_issuer_that_is_unavailable_is_reported_until_it_is_available_or_not_used() {
         let described = Finding::Described(ServerReport::default());
         let unavailable = Err("https://issuer cannot be reached".to_owned());
-        let first = changed(&Value::Null, &described, Some(&unavailable), at(1)).unwrap();
+        let first = changed(&Value::Null, &described, Some(&unavailable), false, at(1)).unwrap();
         let condition = &first["conditions"][1];
         assert_eq!((&condition["type"], &condition["status"]), (&json!("IssuerAvailable"), &json!("False")));
         assert_eq!(condition["message"], "no caller can be authenticated: https://issuer cannot be reached");
-        assert_eq!(changed(&first, &described, Some(&unavailable), at(2)), None);
-        let second = changed(&first, &described, Some(&Ok(())), at(3)).unwrap();
+        assert_eq!(changed(&first, &described, Some(&unavailable), false, at(2)), None);
+        let second = changed(&first, &described, Some(&Ok(())), false, at(3)).unwrap();
         assert_eq!(second["conditions"][1]["status"], "True");
-        let third = changed(&second, &described, None, at(4)).unwrap();
+        let third = changed(&second, &described, None, false, at(4)).unwrap();
         assert_eq!(third["conditions"].as_array().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_crd_without_the_field_gets_the_conditions_and_then_nothing_more() {
+        let described = Finding::Described(ServerReport { tool_count: Some(2), ..ServerReport::default() });
+        let first = changed(&Value::Null, &described, None, true, at(1)).unwrap();
+        assert!(
+            first.get("server").is_none() && first["conditions"][0]["reason"] == "Initialized",
+            "{first}"
+        );
+        assert_eq!(changed(&first, &described, None, true, at(2)), None);
     }
 }
