@@ -19,4 +19,4 @@ pub(crate) use events::rollout;
 pub(crate) use inputs::{LivePod, ProxyWorkload, live_config, live_pods};
 pub(crate) use policies::{PoliciesError, policies};
 pub(crate) use reported::{not_serving, reported_by_proxy};
-pub(crate) use status::{NotReady, PodsState, hash, not_ready, pods_state, running_message};
+pub(crate) use status::{NotReady, PodsState, ProxyStatus, hash, not_ready, pods_state, running_message};

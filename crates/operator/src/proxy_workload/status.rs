@@ -1,6 +1,6 @@
 //! The state of a proxy's pods, for a status.
 
-use skep_api::kinds::ApiKind;
+use skep_api::kinds::{ApiKind, MCPRemoteProxyStatus, MCPServerStatus};
 
 use super::{LivePod, ProxyWorkload};
 use crate::resources::{
@@ -100,10 +100,38 @@ impl ProxyWorkload {
     }
 
     /// The number of the proxy's pods, if there are any.
-    pub(crate) fn replicas(&self) -> Option<i32> {
+    fn replicas(&self) -> Option<i32> {
         self.deployment.as_ref().map(|deployment| deployment.replicas).filter(|replicas| *replicas > 0)
     }
 }
+
+/// The status of a kind with a proxy in front of one server.
+pub(crate) trait ProxyStatus: Default {
+    /// The fields that these kinds share.
+    fn of(proxy: &ProxyWorkload) -> Self;
+}
+
+macro_rules! proxy_status {
+    ($($status:ident),+) => { $(
+        impl ProxyStatus for $status {
+            fn of(proxy: &ProxyWorkload) -> Self {
+                Self {
+                    replicas: proxy.replicas(),
+                    selector: Some(proxy.identity.selector()),
+                    tool_config_hash: hash(&proxy.tools),
+                    external_auth_config_hash: hash(&proxy.external_auth),
+                    auth_server_config_hash: hash(&proxy.auth_server),
+                    authz_config_hash: hash(&proxy.authz),
+                    oidc_config_hash: hash(&proxy.oidc),
+                    telemetry_config_hash: hash(&proxy.telemetry),
+                    ..Self::default()
+                }
+            }
+        }
+    )+ };
+}
+
+proxy_status!(MCPServerStatus, MCPRemoteProxyStatus);
 
 /// The hash of a configuration that is in use.
 pub(crate) fn hash<K: ApiKind>(reference: &Option<ResolvedRef<K>>) -> Option<String> {

@@ -17,10 +17,7 @@ mod workers;
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use kube::Client;
-use tokio::{
-    sync::{Mutex, watch},
-    task::JoinSet,
-};
+use tokio::{sync::watch, task::JoinSet};
 use tracing::{info, warn};
 
 use crate::{migrator::Migrator, settings::Settings};
@@ -208,12 +205,8 @@ async fn write(
     }
     let registry = Arc::new(Registry::new(client, world, settings, &schemas.undeclared, options.mode()));
     let mut following = JoinSet::new();
-    let (schemas, followed, counts) = (Mutex::new(schemas), registry.clone(), metrics.clone());
-    following.spawn(async move {
-        let (schemas, followed, counts) = (&schemas, &*followed, &*counts);
-        let follow = || async move { schemas.lock().await.follow(followed, counts).await };
-        skep_panics::restart("schemas", follow).await;
-    });
+    let (followed, counts) = (registry.clone(), metrics.clone());
+    following.spawn(async move { schemas.keep_following(&followed, &counts).await });
     let worker = Arc::new(Worker {
         world: world.clone(),
         registry,

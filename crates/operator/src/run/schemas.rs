@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use skep_api::{crd, for_each_kind, kinds::*};
 use skep_converge::{Kind, error_chain};
+use tokio::sync::Mutex;
 use tracing::{info, warn};
 
 use super::{metrics::Metrics, registry::Registry};
@@ -113,8 +114,15 @@ impl SchemaReader {
         }
     }
 
+    /// Requeues objects whose CRDs have changed, for ever. It is started again after a panic.
+    pub(super) async fn keep_following(self, registry: &Registry, metrics: &Metrics) {
+        let reader = &Mutex::new(self);
+        let follow = || async move { reader.lock().await.follow(registry, metrics).await };
+        skep_panics::restart("schemas", follow).await;
+    }
+
     /// Requeues objects whose CRDs have changed: looks again while fields are missing, and when the API server rejects one.
-    pub(super) async fn follow(&mut self, registry: &Registry, metrics: &Metrics) {
+    async fn follow(&mut self, registry: &Registry, metrics: &Metrics) {
         loop {
             let is_complete = self.undeclared.all().is_empty();
             tokio::select! {
@@ -192,4 +200,71 @@ fn compare(published: &[Schema]) -> ByKind {
 
 async fn request<T: serde::de::DeserializeOwned>(client: &Client, path: &str) -> Result<T, kube::Error> {
     client.request(http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?).await
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        convert::Infallible,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use serde_json::json;
+    use skep_world::Target;
+    use tokio::sync::watch;
+
+    use super::*;
+    use crate::run::registry::{AnyReconciler, Reconciling};
+
+    /// Panics about the first change.
+    struct Fragile(watch::Sender<usize>);
+
+    impl AnyReconciler for Fragile {
+        fn reconcile<'a>(&'a self, _: &'a Arc<Target>) -> Reconciling<'a> {
+            Box::pin(std::future::pending())
+        }
+
+        fn requeue(&self) {
+            self.0.send_modify(|changes| *changes += 1);
+            assert!(*self.0.borrow() > 1, "a defect");
+        }
+    }
+
+    /// An API server that publishes another schema of MCPGroup each time, always without most fields of its status.
+    fn api_server() -> Client {
+        let served = Arc::new(AtomicUsize::new(0));
+        let service = tower::service_fn(move |request: Request<Body>| {
+            let version = served.fetch_add(1, Ordering::Relaxed);
+            let group = kind_of::<MCPGroup>();
+            let path = format!("apis/{}", group.api_version());
+            let body = if request.uri().path() == "/openapi/v3" {
+                json!({"paths": {path: {"serverRelativeURL": format!("/openapi?hash={version}")}}})
+            } else {
+                let declared = if version % 4 < 2 { "phase" } else { "serverCount" };
+                let kind = json!({"group": group.group, "version": group.version, "kind": group.kind});
+                json!({"components": {"schemas": {"group": {
+                    "x-kubernetes-group-version-kind": [kind],
+                    "properties": {"status": {"type": "object", "properties": {declared: {"type": "string"}}}},
+                }}}})
+            };
+            let response = Response::new(Body::from(body.to_string().into_bytes()));
+            async move { Ok::<_, Infallible>(response) }
+        });
+        Client::new(service, "default")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_panic_about_a_changed_crd_does_not_end_the_search_for_others() {
+        let (changes, mut changed) = watch::channel(0);
+        let registry = Registry::of(kind_of::<MCPGroup>(), Box::new(Fragile(changes)));
+        let metrics = Metrics::default();
+        let mut reader = SchemaReader::new(api_server());
+        reader.start(&metrics).await;
+        tokio::select! {
+            () = reader.keep_following(&registry, &metrics) => panic!("it ends"),
+            seen = changed.wait_for(|changes| *changes > 2) => assert!(seen.is_ok()),
+        }
+    }
 }

@@ -7,13 +7,12 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, not_serving, running_message},
+    proxy_workload::{NotReady, PodsState, ProxyStatus, not_serving, running_message},
     reconcile::{Condition, Outcome},
 };
 
 /// The status fields that the controller owns.
 pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyStatus, Vec<Condition>) {
-    let proxy = &inputs.proxy;
     let (phase, reason, message) = state(inputs, outcome);
     let ready = match phase {
         MCPRemoteProxyPhase::Ready => Condition::new(reason, "the proxy serves requests"),
@@ -25,15 +24,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPRemoteProxyStatu
         url: Some(url(&inputs.object)),
         // Nothing here makes the proxy reachable from outside the cluster.
         external_url: None,
-        replicas: proxy.replicas(),
-        selector: Some(proxy.identity.selector()),
-        tool_config_hash: hash(&proxy.tools),
-        external_auth_config_hash: hash(&proxy.external_auth),
-        auth_server_config_hash: hash(&proxy.auth_server),
-        authz_config_hash: hash(&proxy.authz),
-        oidc_config_hash: hash(&proxy.oidc),
-        telemetry_config_hash: hash(&proxy.telemetry),
-        ..MCPRemoteProxyStatus::default()
+        ..MCPRemoteProxyStatus::of(&inputs.proxy)
     };
     (status, vec![ready])
 }

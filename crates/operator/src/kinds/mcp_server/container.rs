@@ -39,9 +39,7 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut volumes = Volumes::default();
     proxy.add_run_config_files(&mut volumes);
-    if let Some(webhooks) = object(&inputs.webhooks) {
-        config_refs::webhooks::add_volumes(&webhooks.spec, &mut volumes);
-    }
+    inputs.references.add_volumes(&mut volumes);
     for volume in &spec.volumes {
         let read_only = volume.read_only.unwrap_or_default();
         volumes.host_path(&volume.name, &volume.host_path, &volume.mount_path, read_only);

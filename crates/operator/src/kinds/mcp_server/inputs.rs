@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use skep_api::kinds::{MCPServer, MCPServerSpec, MCPWebhookConfig};
+use skep_api::kinds::{MCPServer, MCPServerSpec};
 use skep_config::objects;
 use skep_world::{ReadError, Reader};
 
-use super::address::service;
+use super::{address::service, references::References};
 use crate::{
     proxy_workload::{LivePod, ProxyWorkload, live_pods},
-    resources::{PlatformSecrets, ResolvedRef, Services, StatefulSets, facts::PodFacts},
+    resources::{PlatformSecrets, Services, StatefulSets, facts::PodFacts},
     settings::Settings,
 };
 
@@ -21,7 +21,7 @@ const APP: &str = "mcpserver";
 pub struct Inputs {
     pub(super) object: Arc<MCPServer>,
     pub(super) proxy: ProxyWorkload,
-    pub(super) webhooks: Option<ResolvedRef<MCPWebhookConfig>>,
+    pub(super) references: References,
     /// What the proxy has created, if it has.
     pub(super) server: Option<LiveServer>,
     pub(super) platform_secrets: PlatformSecrets,
@@ -48,12 +48,11 @@ impl Inputs {
             is_unavailable: set.cached.facts.is_unavailable,
             pods: live_pods(reader, &PodFacts::server(&proxy.identity.name)),
         });
-        let webhooks = object.spec.webhook_config_ref.as_ref();
-        let webhooks = webhooks.map(|reference| ResolvedRef::resolve(reader, &reference.name));
+        let references = References::resolve(&object.spec, reader);
         let name = &proxy.identity.name;
         let platform_secrets = PlatformSecrets::read(reader, [runner(name), backend_account(name)]);
         let taken_services = taken_services(reader, &object.metadata);
-        Ok(Self { object, proxy, webhooks, server, platform_secrets, taken_services })
+        Ok(Self { object, proxy, references, server, platform_secrets, taken_services })
     }
 
     pub(super) fn spec(&self) -> &MCPServerSpec {

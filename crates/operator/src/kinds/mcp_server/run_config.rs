@@ -9,7 +9,7 @@ use skep_config::{
 };
 
 use super::inputs::Inputs;
-use crate::{config_refs, resources::object};
+use crate::config_refs;
 
 /// The RunConfig of the proxy.
 pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
@@ -32,10 +32,7 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
         config.rate_limit_config = Some(config_refs::rate_limits::rate_limits(limits));
         config.rate_limit_namespace.clone_from(&proxy.identity.namespace);
     }
-    if let Some(webhooks) = object(&inputs.webhooks) {
-        config.validating_webhooks = config_refs::webhooks::validating(&webhooks.spec);
-        config.mutating_webhooks = config_refs::webhooks::mutating(&webhooks.spec);
-    }
+    inputs.references.add_to(&mut config);
     config.middleware_configs = config_refs::chain::middleware(&config)?;
     Ok(config)
 }

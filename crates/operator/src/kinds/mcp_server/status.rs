@@ -7,7 +7,7 @@ use skep_api::{
 
 use super::{address::url, inputs::Inputs};
 use crate::{
-    proxy_workload::{NotReady, PodsState, hash, not_ready, not_serving, running_message},
+    proxy_workload::{NotReady, PodsState, ProxyStatus, not_ready, not_serving, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -18,23 +18,14 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPServerStatus, Ve
         MCPServerPhase::Ready => Condition::new(Ready::Ready, "the server serves requests"),
         _ => Condition::new(Ready::NotReady, message.clone()),
     };
-    let proxy = &inputs.proxy;
-    let status = MCPServerStatus {
+    let mut status = MCPServerStatus {
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
         url: Some(url(&inputs.object)),
-        replicas: proxy.replicas(),
-        ready_replicas: Some(proxy.running()).filter(|running| *running > 0),
-        selector: Some(proxy.identity.selector()),
-        tool_config_hash: hash(&proxy.tools),
-        external_auth_config_hash: hash(&proxy.external_auth),
-        auth_server_config_hash: hash(&proxy.auth_server),
-        authz_config_hash: hash(&proxy.authz),
-        oidc_config_hash: hash(&proxy.oidc),
-        telemetry_config_hash: hash(&proxy.telemetry),
-        webhook_config_hash: hash(&inputs.webhooks),
-        ..MCPServerStatus::default()
+        ready_replicas: Some(inputs.proxy.running()).filter(|running| *running > 0),
+        ..MCPServerStatus::of(&inputs.proxy)
     };
+    inputs.references.add_hashes(&mut status);
     (status, vec![ready])
 }
 

@@ -33,12 +33,12 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         PodTemplateValid::InvalidPodTemplateSpec,
         &mut validation,
     );
-    // MCPToolConfig and MCPWebhookConfig have no condition on an MCPServer: the phase and its message report them.
+    // MCPToolConfig has no condition on an MCPServer: the phase and its message report it.
     shared::config_ref("toolConfigRef", &proxy.tools, RefReasons::default(), &mut validation);
     shared::telemetry(&proxy.telemetry, &mut validation);
     // Only an invalid configuration has a condition; a missing one has the phase and its message.
     shared::external_auth(proxy, None, None, &mut validation);
-    shared::config_ref("webhookConfigRef", &inputs.webhooks, RefReasons::default(), &mut validation);
+    inputs.references.validate(&mut validation);
     shared::auth_server(proxy, &mut validation);
     shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
     shared::authz("authzConfigRef", &proxy.authz, &mut validation);
