@@ -17,6 +17,10 @@ pub const SESSIONS: usize = 100_000;
 pub const SESSIONS_OF_A_CALLER: usize = 1_000;
 /// The same for anonymous callers at one address.
 pub const SESSIONS_OF_AN_ADDRESS: usize = 10_000;
+/// If this many sessions end at once, their memory is returned to the system.
+pub const MANY_SESSIONS: usize = 1_000;
+/// How long after that. What else belonged to them, such as sessions at backends, ends meanwhile.
+pub const RELEASE_PAUSE: Duration = Duration::from_secs(60);
 /// How many bytes of `initialize` are stored for all sessions. Beyond that, a session cannot be restored.
 pub const SESSION_BYTES: usize = 32 << 20;
 /// How long an idle session lives, unless configured otherwise.

@@ -11,6 +11,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use futures::future::{Fuse, FutureExt};
+
 use super::{
     Session,
     holders::{Holders, Shares},
@@ -158,13 +160,21 @@ impl<S: Kept> Memory<S> {
     /// Ends the sessions that have not been used for as long as they live, from time to time, for ever.
     pub async fn expire(&self) {
         let mut ticks = tokio::time::interval((self.life / 2).max(Duration::from_millis(100)));
+        let mut release = std::pin::pin!(Fuse::terminated());
         loop {
-            ticks.tick().await;
-            self.sweep(Instant::now());
+            tokio::select! {
+                _ = ticks.tick() => if self.sweep(Instant::now()) >= limits::MANY_SESSIONS {
+                    release.set(tokio::time::sleep(limits::RELEASE_PAUSE).fuse());
+                },
+                // On a thread that serves no requests.
+                () = &mut release => drop(tokio::task::spawn_blocking(skep_heap::release_unused)),
+            }
         }
     }
 
-    fn sweep(&self, now: Instant) {
+    /// Ends the sessions that have not been used until now, and returns how many.
+    fn sweep(&self, now: Instant) -> usize {
+        let mut ended = 0;
         for shard in &self.shards {
             let is_idle = |entry: &mut Entry<S>| now.saturating_duration_since(entry.last_used) >= self.life;
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -174,11 +184,13 @@ impl<S: Kept> Memory<S> {
                 shard.shrink_to_fit();
             }
             drop(shard);
+            ended += idle.len();
             for (id, entry) in idle {
                 self.uncount(&entry);
                 self.holders.remove(entry.holder, &id);
             }
         }
+        ended
     }
 
     /// Ends a tenth of these sessions, those that were not used for longest.
