@@ -37,14 +37,22 @@ impl AuthServer {
         if !client.may_use(grant) {
             return Err(OAuthError::new("unauthorized_client", "the client may not use this grant type"));
         }
+        let mut replacement = None;
         let body = match grant {
             GrantType::Code => self.redeem_code(&client, &form).await?,
-            GrantType::Refresh => self.refresh(&client, &form, arrived).await?,
+            GrantType::Refresh => {
+                let (body, made) = self.refresh(&client, &form, arrived).await?;
+                replacement = Some(made);
+                body
+            }
             GrantType::Exchange | GrantType::JwtBearer => self.exchange(&client, &form).await?,
         };
         // The tokens are issued, whether the client lives longer or not.
         if client.dcr_issued {
             self.store.renew_client(&client.id).await.ok();
+        }
+        if let Some(replacement) = replacement {
+            replacement.keep();
         }
         Ok(body)
     }

@@ -5,4 +5,5 @@ mod exchange;
 mod issue;
 mod jwt_bearer;
 mod refresh;
+mod replacement;
 mod subject_token;

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tracing::warn;
 
+use super::replacement::{Replacement, Tokens};
 use crate::{
     AuthServer,
     error::OAuthError,
@@ -14,13 +15,14 @@ use crate::{
 };
 
 impl AuthServer {
-    /// Replaces a refresh token. `arrived` is when the request did.
+    /// Replaces a refresh token, and returns the response, with what is undone if the client does not get it. `arrived` is when
+    /// the request did.
     pub(crate) async fn refresh(
         &self,
         client: &Client,
         form: &Parameters,
         arrived: Duration,
-    ) -> Result<Value, OAuthError> {
+    ) -> Result<(Value, Replacement), OAuthError> {
         let unknown = || OAuthError::grant("the refresh token is not valid");
         let token =
             form.get("refresh_token").ok_or_else(|| OAuthError::request("refresh_token is missing"))?;
@@ -46,12 +48,14 @@ impl AuthServer {
         // A narrower scope is for this access token only: the next refresh may have all again.
         let next = Grant { expires_at: now + life.as_secs(), ..grant.clone() };
         let millis = u64::try_from(self.clock.precise().as_millis()).unwrap_or(u64::MAX);
-        let rotation = self.store.rotate(signature, &issued.signature, &next, life, millis).await?;
+        let tokens = Tokens { old: signature.to_owned(), new: issued.signature, life, at: millis };
+        let (rotation, replacement) =
+            Replacement::make(self.store.clone(), tokens, grant.clone(), next).await?;
         match rotation {
             Rotation::Done => {
                 let granted = requested.as_deref().unwrap_or(&grant.granted_scopes);
                 let token = self.session_token(&grant, audience, granted);
-                self.token_response(&token, Some(&issued.token))
+                Ok((self.token_response(&token, Some(&issued.token))?, replacement))
             }
             Rotation::Ended => Err(unknown()),
             Rotation::Lost(at) => {
