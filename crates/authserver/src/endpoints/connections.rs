@@ -162,9 +162,7 @@ impl AuthServer {
                 "there is no such session: log in again in your client",
             ))
         };
-        let providers: Vec<&str> = self.upstream_tokens().providers().collect();
-        let rows = self.store.session(session, &providers).await.map_err(unavailable)?;
-        let rows = rows.ok_or_else(unknown)?;
+        let rows = self.upstream_tokens().rows(session).await.map_err(unavailable)?.ok_or_else(unknown)?;
         let owner = rows.iter().flatten().next().map(|row| row.user_id.clone()).ok_or_else(unknown)?;
         match browser.user(&self.settings.opaque, self.clock.now()) {
             Some(user) if user.id == owner => Ok(Owned { user, rows }),
@@ -243,8 +241,7 @@ impl AuthServer {
         user: &User,
         login: Login,
     ) -> Result<(), StoreError> {
-        let providers: Vec<&str> = self.upstream_tokens().providers().collect();
-        let rows = self.store.session(session, &providers).await?.unwrap_or_default();
+        let rows = self.upstream_tokens().rows(session).await?.unwrap_or_default();
         self.keep(upstream, (session, client_of(&rows)), user, login).await
     }
 }

@@ -49,6 +49,14 @@ impl Replacement {
     pub(crate) fn keep(mut self) {
         self.0 = None;
     }
+
+    /// The same as dropping it, which does not wait.
+    #[cfg(test)]
+    pub(crate) async fn undo(mut self) {
+        if let Some(undo) = self.0.take() {
+            undo.run().await;
+        }
+    }
 }
 
 impl Drop for Replacement {

@@ -77,6 +77,27 @@ async fn a_refresh_that_was_on_its_way_when_another_one_won_ends_nothing() {
     assert_eq!(world.server.claims(text(&won, "access_token")).await.unwrap(), None);
 }
 
+/// A client that disconnects has its refresh undone. That must not bring back what its user has ended meanwhile.
+#[tokio::test]
+async fn a_refresh_that_is_undone_does_not_restore_a_session_that_has_ended() {
+    let world = World::new().await;
+    let id = world.client().await;
+    let client = world.server.client(&id, IpAddr::from([127, 0, 0, 1])).await.unwrap().unwrap();
+    let first = world.tokens(&id).await;
+    let form = format!("refresh_token={}", text(&first, "refresh_token"));
+    let form = Parameters::parse(form.as_bytes());
+    let sent = world.server.clock.precise();
+    let (body, replacement) = world.server.refresh(&client, &form, sent).await.unwrap();
+    let claims = world.server.claims(text(&body, "access_token")).await.unwrap().unwrap();
+    world.server.end_session(claims["tsid"].as_str().unwrap()).await.unwrap();
+    replacement.undo().await;
+    for tokens in [&first, &body] {
+        let (_, answer) = world.refresh(&id, text(tokens, "refresh_token"), &[]).await;
+        assert_eq!(answer["error"], "invalid_grant");
+        assert_eq!(world.server.claims(text(tokens, "access_token")).await.unwrap(), None);
+    }
+}
+
 #[tokio::test]
 async fn a_refresh_adds_neither_scopes_nor_resources() {
     let world = World::new().await;

@@ -3,7 +3,7 @@
 use futures::{StreamExt, stream::FuturesUnordered};
 
 use super::tokens::{UpstreamTokenError, UpstreamTokens, is_valid};
-use crate::store::StoreError;
+use crate::store::{StoreError, Upstream};
 
 /// Why a session is of no use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,13 +26,18 @@ impl From<StoreError> for SessionError {
 }
 
 impl UpstreamTokens {
+    /// The rows of a session at all upstreams, in their order. `None`: it has ended.
+    pub(crate) async fn rows(&self, session: &str) -> Result<Option<Vec<Option<Upstream>>>, StoreError> {
+        let providers: Vec<&str> = self.providers().collect();
+        self.0.store.session(session, &providers).await
+    }
+
     /// Checks a session by one look at the store: each request of a client does so. It must not have ended and, if its tokens
     /// of upstreams are of interest and it has some, one of them must be valid or be refreshed. An upstream that fails makes its
     /// own backends fail, and no others.
     pub(crate) async fn check(&self, session: &str, needs_token: bool) -> Result<(), SessionError> {
-        let providers: Vec<&str> = self.providers().collect();
-        let rows = self.0.store.session(session, &providers).await?.ok_or(SessionError::Ended)?;
-        let has_token = |row: &crate::store::Upstream| needs_token && !row.access_token.is_empty();
+        let rows = self.rows(session).await?.ok_or(SessionError::Ended)?;
+        let has_token = |row: &Upstream| needs_token && !row.access_token.is_empty();
         let rows: Vec<_> = rows.into_iter().flatten().filter(has_token).collect();
         let now = self.0.clock.now();
         if rows.is_empty() || rows.iter().any(|row| is_valid(row, now)) {
