@@ -18,7 +18,7 @@ use skep_config::labels;
 use tracing::warn;
 
 use crate::{
-    Key, Objects,
+    Key, Objects, Restart,
     objects::{Child, Owner},
     restarts,
 };
@@ -45,14 +45,27 @@ async fn follow_scope(client: &Client, scope: Option<&str>, objects: &Objects) {
     });
     let replica_sets = follow_kind(client, scope, objects, |_: &ReplicaSet| {});
     let all_pods = follow_kind(client, scope, objects, |pod: &Pod| {
-        let now = serde_json::to_value(pod).map(|pod| restarts(&pod)).unwrap_or_default();
-        objects.set_restarts(&pod.uid().unwrap_or_default(), now);
+        objects.set_restarts(&pod.uid().unwrap_or_default(), restarts_of(pod));
     });
     join!(deployments, sets, services, replica_sets, all_pods);
 }
 
 fn pods(ready: Option<i32>, wanted: i32) -> String {
     format!("{} of {wanted} pods ready", ready.unwrap_or_default())
+}
+
+/// The restarts of a pod. Most have none, and each change of any pod comes here.
+fn restarts_of(pod: &Pod) -> Vec<Restart> {
+    let status = pod.status.iter();
+    let mut containers = status
+        .flat_map(|status| [&status.init_container_statuses, &status.container_statuses])
+        .flatten()
+        .flatten();
+    if containers.any(|container| container.restart_count > 0) {
+        serde_json::to_value(pod).map(|pod| restarts(&pod)).unwrap_or_default()
+    } else {
+        Vec::new()
+    }
 }
 
 fn add_child<K: Resource<DynamicType = ()>>(objects: &Objects, object: &K, state: String) {

@@ -32,6 +32,9 @@ impl Lineage {
     }
 
     pub(super) fn end(&mut self, uid: &str) {
+        if !self.owners.contains_key(uid) {
+            return;
+        }
         self.former.push_back(uid.to_owned());
         if self.former.len() > limits::FORMER
             && let Some(first) = self.former.pop_front()
@@ -79,5 +82,8 @@ mod tests {
         }
         assert!(lineage.object("0").is_none() && lineage.object("1").is_some());
         assert_eq!(lineage.owners.len(), limits::FORMER);
+        // What belongs to nothing takes no place of theirs.
+        lineage.end("other");
+        assert!(lineage.object("1").is_some());
     }
 }
