@@ -6,6 +6,7 @@ use bytes::Bytes;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
 use skep_auth::redirect;
+use skep_egress::Proxies;
 
 use super::{
     UpstreamBody,
@@ -50,6 +51,11 @@ impl Client {
         Ok(Self(Connecting::Remote(Box::new(pool))))
     }
 
+    /// Whether the environment names an egress proxy for the address.
+    pub fn is_proxied(uri: &Uri) -> bool {
+        Proxies::from_env().is_ok_and(|proxies| proxies.of(uri).is_some())
+    }
+
     /// Sends a request. A redirect is a response like any other.
     pub async fn send_once(&self, request: Request<Full<Bytes>>) -> Result<Response<UpstreamBody>, Error> {
         let pool = match &self.0 {
@@ -59,7 +65,10 @@ impl Client {
         // Without credentials before it.
         let host = request.uri().host().unwrap_or_default().to_owned();
         match Box::pin(pool.request(request)).await {
-            Ok(response) => Ok(response.map(UpstreamBody::shared)),
+            Ok(response) => {
+                let (parts, body) = response.into_parts();
+                Ok(Response::from_parts(parts, UpstreamBody::shared(body).await))
+            }
             Err(source) if source.is_connect() => {
                 Err(Error::Connect { host: host.into(), source: source.into() })
             }
@@ -84,6 +93,11 @@ impl Client {
                 _ => return Ok(response),
             }
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_idle_connection(&self) -> bool {
+        matches!(&self.0, Connecting::Own(connections) if connections.has_idle())
     }
 
     /// Closes idle connections, for ever.

@@ -117,7 +117,8 @@ impl Connections {
             match connection.sender.try_send_request(request).await {
                 Ok(response) => {
                     let lease = Lease { connection, host, idle: self.idle.clone(), thread };
-                    return Ok(response.map(|body| UpstreamBody::new(body, lease)));
+                    let (parts, body) = response.into_parts();
+                    return Ok(Response::from_parts(parts, UpstreamBody::new(body, lease).await));
                 }
                 // The server had just closed an idle connection, and has received nothing.
                 Err(mut error) => match error.take_message().filter(|_| kept) {
@@ -157,6 +158,11 @@ impl Connections {
             peer: known.get::<HttpInfo>().map(HttpInfo::remote_addr),
             used: Instant::now(),
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_idle(&self) -> bool {
+        self.idle.iter().any(|idle| idle.lock().values().any(|connections| !connections.is_empty()))
     }
 
     /// Closes connections that have been idle for long, from time to time, for ever.

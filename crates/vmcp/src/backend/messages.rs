@@ -70,6 +70,13 @@ impl Messages {
         };
         tokio::time::timeout(time, next).await.unwrap_or(Err(BackendError::Timeout(time)))
     }
+
+    /// No more messages are expected: the connection is for other requests, if the response ends here.
+    pub(crate) fn finish(&mut self) {
+        if let Self::Events(events) = std::mem::replace(self, Self::Whole(None)) {
+            events.body.finish();
+        }
+    }
 }
 
 /// What a backend sends by itself.

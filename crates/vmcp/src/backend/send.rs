@@ -103,13 +103,12 @@ impl Backend {
     async fn any_result(&self, messages: &mut Messages) -> Result<String, BackendError> {
         while let Some(message) = messages.next(self.timeout).await? {
             let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
-            match envelope.message() {
-                Message::Response { outcome: Outcome::Result(result), .. } => {
-                    return Ok(result.as_str().to_owned());
-                }
-                Message::Response { outcome: Outcome::Error(error), .. } => return Err(rpc_error(error)),
-                _ => {}
-            }
+            let Message::Response { outcome, .. } = envelope.message() else { continue };
+            messages.finish();
+            return match outcome {
+                Outcome::Result(result) => Ok(result.as_str().to_owned()),
+                Outcome::Error(error) => Err(rpc_error(error)),
+            };
         }
         Err(BackendError::Broken)
     }

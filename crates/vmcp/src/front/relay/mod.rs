@@ -187,6 +187,7 @@ impl Relay {
                 if id.is_some_and(|id| id.raw().as_str() != self.sent.id) {
                     return Ok(None);
                 }
+                self.messages.finish();
                 match outcome {
                     Outcome::Result(result) => self.result(&message, result),
                     Outcome::Error(error) => Err(rpc_error(error)),
