@@ -13,7 +13,7 @@ use kube::{
 use serde_json::{Value, json};
 
 use crate::{
-    Child, Contention, Digest, Error, Kind, Meta, Mode, Observed, Planned, Result,
+    Child, Contention, Digest, Error, Kind, Meta, Mode, Observed, Planned, Restores, Result,
     guard::{Guard, Reaction},
     observed::{controller, is_apply},
     random, reclaim,
@@ -64,8 +64,9 @@ pub struct Writer {
 
 impl Writer {
     /// A writer that owns fields as `manager`.
-    pub fn new(client: Client, manager: &str, mode: Mode) -> Self {
-        Self { client, manager: manager.into(), mode, accepted: Mutex::default(), guard: Guard::default() }
+    pub fn new(client: Client, manager: &str, mode: Mode, restores: Restores) -> Self {
+        let guard = Guard::new(restores);
+        Self { client, manager: manager.into(), mode, accepted: Mutex::default(), guard }
     }
 
     /// The name of the field manager.

@@ -33,7 +33,7 @@ pub use client::{Applied, Writer};
 pub use digest::Digest;
 pub use documents::documents_digest;
 pub use error::{Error, Result, error_chain};
-pub use guard::Contention;
+pub use guard::{Contention, Restores};
 pub use kind::Kind;
 pub use metadata::{Finalizer, annotate, annotate_pods};
 pub use observed::{Meta, Observed, Owner};

@@ -12,7 +12,7 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 
 use crate::{
-    Applied, Change, Child, Kind, Meta, Mode, Observed, Result, Writer,
+    Applied, Change, Child, Kind, Meta, Mode, Observed, Restores, Result, Writer,
     changes::{changes, hide_secrets},
     fields::{strip, union, without},
     observed::{controller, is_apply, ownable},
@@ -141,7 +141,7 @@ impl Writer {
         if !live.1.takeover {
             return Ok(None);
         }
-        let planner = Self::new(self.client().clone(), self.manager(), Mode::Plan);
+        let planner = Self::new(self.client().clone(), self.manager(), Mode::Plan, Restores::default());
         let planned = planner.planned(child, Some(live)).await?;
         Ok(planned.planned().filter(Planned::rolls_pods))
     }

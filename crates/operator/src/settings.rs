@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use skep_api::refs::SecretKeyRef;
 use skep_config::env::{CALLS_READER, OPENSHIFT};
+use skep_converge::Restores;
 
 /// The default image of proxies and of virtual MCP servers.
 pub const DEFAULT_PROXY_IMAGE: &str = concat!("ghcr.io/skep-mcp/skep:", env!("CARGO_PKG_VERSION"));
@@ -40,6 +41,8 @@ pub struct Settings {
     /// The platform of the cluster, if the installation sets it. If not, it is detected once from the API server, if
     /// there is one.
     pub platform: Option<Platform>,
+    /// How often what another writer changes again and again is restored at once. No variable sets it.
+    pub restores: Restores,
 }
 
 /// What kind of cluster it is: Kubernetes, or one that chooses user ids itself.
@@ -84,6 +87,7 @@ impl Settings {
                 true => Platform::OpenShift,
                 false => Platform::Kubernetes,
             }),
+            restores: Restores::default(),
         }
     }
 

@@ -3,7 +3,7 @@
 use kube::{Api, api::PostParams, core::DynamicObject};
 use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
-use skep_converge::{Applied, Child, Finalizer, Kind, Meta, Mode, Observed, Writer, annotate};
+use skep_converge::{Applied, Child, Finalizer, Kind, Meta, Mode, Observed, Restores, Writer, annotate};
 use skep_testkit::{Namespace, audit::Recording, fixtures::TestServer};
 
 const SERVERS: Kind =
@@ -15,7 +15,7 @@ async fn server() -> (Namespace, Writer, Recording) {
     let user = test.admin("writer");
     let api: Api<MCPServer> = test.api();
     api.create(&PostParams::default(), &MCPServer::test("fetch")).await.unwrap();
-    (test, Writer::new(user.client(), "skep-test", Mode::Write), user.record())
+    (test, Writer::new(user.client(), "skep-test", Mode::Write, Restores::default()), user.record())
 }
 
 async fn live(test: &Namespace) -> DynamicObject {

@@ -3,7 +3,7 @@
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_converge::{Applied, Child, Kind, Meta, Mode, Observed, Writer};
+use skep_converge::{Applied, Child, Kind, Meta, Mode, Observed, Restores, Writer};
 use skep_testkit::{Namespace, audit::Recording};
 
 pub(crate) const MANAGER: &str = "skep-test";
@@ -25,7 +25,7 @@ impl Fixture {
             .create_object(&serde_json::from_value(json!({"metadata": {"name": "owner"}})).unwrap())
             .await;
         Self {
-            writer: Writer::new(user.client(), MANAGER, Mode::Write),
+            writer: Writer::new(user.client(), MANAGER, Mode::Write, Restores::default()),
             recording: user.record(),
             owner,
             test,

@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::core::v1::Secret;
 use serde_json::{Value, json};
-use skep_converge::{Applied, Child, Meta, Mode, Observed, Planned, Write, Writer, prune};
+use skep_converge::{Applied, Child, Meta, Mode, Observed, Planned, Restores, Write, Writer, prune};
 
 use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
 
@@ -10,7 +10,7 @@ use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
 async fn planned(fixture: &Fixture, child: &Child) -> Applied {
     let planner = fixture.test.admin("planner");
     let recording = planner.record();
-    let writer = Writer::new(planner.client(), MANAGER, Mode::Plan);
+    let writer = Writer::new(planner.client(), MANAGER, Mode::Plan, Restores::default());
     let live = fixture.live().await;
     let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
     let planned = writer.apply(child, Some((&meta, &observed)), &fixture.owner_uid()).await.unwrap();
@@ -115,7 +115,7 @@ async fn fields_of_later_writers_stay_theirs_in_a_planned_takeover() {
 async fn creations_and_deletions_are_dry_runs() {
     let fixture = Fixture::new().await;
     let planner = fixture.test.admin("planner");
-    let writer = Writer::new(planner.client(), MANAGER, Mode::Plan);
+    let writer = Writer::new(planner.client(), MANAGER, Mode::Plan, Restores::default());
     let uid = fixture.owner_uid();
     let creation = writer.apply(&fixture.deployment(|_| {}), None, &uid).await.unwrap();
     let is = |planned: Planned| (planned.write, planned.kind.kind, planned.name);

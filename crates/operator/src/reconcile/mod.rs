@@ -62,7 +62,7 @@ impl<K: Controller> Reconciler<K> {
         let manager = field_manager::<K>();
         Self {
             events: EventPublisher::new(client.clone(), &manager, mode),
-            writer: Writer::new(client, &manager, mode),
+            writer: Writer::new(client, &manager, mode, settings.restores),
             world,
             settings,
             undeclared,

@@ -13,7 +13,11 @@ use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_converge::Kind;
 use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, Services};
-use skep_testkit::{Namespace, fixtures::TestServer};
+use skep_testkit::{
+    Namespace,
+    audit::{Recording, Request},
+    fixtures::TestServer,
+};
 use skep_world::Watched;
 use tokio::task::JoinSet;
 
@@ -40,6 +44,31 @@ fn hostile_fields() -> [(Kind, &'static str, Value); 5] {
     ]
 }
 
+/// What a controller that is never content makes of the children: another value of another field each time.
+fn restless_fields(turn: usize) -> [(Kind, &'static str, Value); 5] {
+    let hostile = format!("hostile-{turn}");
+    let container = match turn % 3 {
+        0 => json!({"image": hostile}),
+        1 => json!({"args": [hostile]}),
+        _ => json!({"env": [{"name": "TOOLHIVE_RUNTIME", "value": hostile}]}),
+    };
+    let mut deployment = json!({"spec": {"template": {"spec": {"containers": [container]}}}});
+    deployment["spec"]["template"]["spec"]["containers"][0]["name"] = json!("toolhive");
+    let service = match turn % 2 {
+        0 => json!({"spec": {"sessionAffinity": "None"}}),
+        _ => json!({"metadata": {"labels": {"toolhive": hostile}}}),
+    };
+    let role = json!({"rules": [{"apiGroups": [""], "resources": [hostile], "verbs": ["get"]}]});
+    let subjects = json!([{"kind": "ServiceAccount", "name": hostile, "namespace": "default"}]);
+    [
+        (Deployments::kind(), "fetch", deployment),
+        (Services::kind(), "mcp-fetch-proxy", service),
+        (Roles::kind(), "fetch-proxy-runner", role),
+        (RoleBindings::kind(), "fetch-proxy-runner", json!({"subjects": subjects})),
+        (ConfigMaps::kind(), "fetch-runconfig", json!({"data": {"runconfig.json": hostile}})),
+    ]
+}
+
 /// Applies its fields whenever the object changes, at once.
 async fn rewrite(api: Api<DynamicObject>, kind: Kind, name: &'static str, fields: Value) {
     let config = watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -55,20 +84,51 @@ async fn rewrite(api: Api<DynamicObject>, kind: Kind, name: &'static str, fields
     }
 }
 
+/// Merges other fields four times a second, whether they have changed or not.
+async fn rewrite_forever(test: &Namespace) {
+    for turn in 0.. {
+        for (kind, name, fields) in restless_fields(turn) {
+            let params = PatchParams { field_manager: Some("hostile".into()), ..PatchParams::default() };
+            api(test, kind).patch(name, &params, &Patch::Strategic(&fields)).await.expect("it writes");
+        }
+        tokio::time::sleep(Duration::from_millis(250)).await;
+    }
+}
+
+fn api(test: &Namespace, kind: Kind) -> Api<DynamicObject> {
+    let resource = ApiResource {
+        group: kind.group.into(),
+        version: kind.version.into(),
+        api_version: kind.api_version(),
+        kind: kind.kind.into(),
+        plural: kind.plural.into(),
+    };
+    Api::namespaced_with(test.client(), test.name(), &resource)
+}
+
 fn start(test: &Namespace) -> JoinSet<()> {
     let mut controllers = JoinSet::new();
     for (kind, name, fields) in hostile_fields() {
-        let resource = ApiResource {
-            group: kind.group.into(),
-            version: kind.version.into(),
-            api_version: kind.api_version(),
-            kind: kind.kind.into(),
-            plural: kind.plural.into(),
-        };
-        let api = Api::namespaced_with(test.client(), test.name(), &resource);
-        controllers.spawn(rewrite(api, kind, name, fields));
+        controllers.spawn(rewrite(api(test, kind), kind, name, fields));
     }
     controllers
+}
+
+/// Few writes to each child and to the status, and one event.
+async fn assert_calm(fixture: &Fixture, recording: &Recording) {
+    let requests = recording.requests().await;
+    for (kind, name, _) in hostile_fields() {
+        let is_one = |request: &&Request| {
+            request.is_write() && request.resource == kind.plural && request.name == name
+        };
+        let writes = requests.iter().filter(is_one).count();
+        assert!((2..=WRITES).contains(&writes), "{writes} writes to {} {name}", kind.kind);
+    }
+    let statuses = requests.iter().filter(|request| request.subresource == "status").count();
+    assert!(statuses <= WRITES, "{statuses} writes to the status");
+    let events = fixture.events().await;
+    let contended: Vec<_> = events.iter().filter(|(reason, _)| reason == "Contended").collect();
+    assert_eq!(contended.len(), 1, "{events:#?}");
 }
 
 #[tokio::test]
@@ -98,20 +158,20 @@ async fn a_field_that_another_controller_changes_back_is_left_alone_and_all_othe
     fixture.until_any(Deployments::kind(), "fetch", "converged", is_new).await;
 
     tokio::time::sleep(WAR).await;
-    let requests = recording.requests().await;
-    for (kind, name, _) in hostile_fields() {
-        let is_one = |request: &&skep_testkit::audit::Request| {
-            request.is_write() && request.resource == kind.plural && request.name == name
-        };
-        let writes = requests.iter().filter(is_one).count();
-        assert!((2..=WRITES).contains(&writes), "{writes} writes to {} {name}", kind.kind);
-    }
-    let statuses = requests.iter().filter(|request| request.subresource == "status").count();
-    assert!(statuses <= WRITES, "{statuses} writes to the status");
-    let events = fixture.events().await;
-    let contended: Vec<_> = events.iter().filter(|(reason, _)| reason == "Contended").collect();
-    assert_eq!(contended.len(), 1, "{events:#?}");
-
+    assert_calm(&fixture, &recording).await;
     drop(controllers);
     Arc::into_inner(fixture).unwrap().operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_controller_that_changes_another_field_to_another_value_each_time_causes_few_writes() {
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
+    let recording = fixture.record();
+    let hostile = tokio::time::timeout(WAR, rewrite_forever(&fixture.test));
+    assert!(hostile.await.is_err(), "it writes for a minute");
+    let object = fixture.object(Servers::kind(), "fetch").await.unwrap();
+    assert!(conditions(&object).contains_key("Contended"), "{object:#?}");
+    assert_calm(&fixture, &recording).await;
+    fixture.operator.stop().await;
 }

@@ -10,7 +10,7 @@ use skep_operator::resources::{
 };
 use skep_world::Watched;
 
-use super::{Place, try_children, try_status};
+use super::{Place, restoring, try_children, try_status};
 use crate::{
     fixture::Fixture,
     virtual_server::{certificates, secret},
@@ -95,7 +95,7 @@ fn pod_template(container: &str) -> Value {
 /// With every kind of volume that the operator mounts.
 #[tokio::test]
 async fn each_field_of_a_virtual_servers_children_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     secret(&fixture, "s", &["k"]).await;
     certificates(&fixture, "ca").await;
     let bundle = json!({"configMapRef": {"name": "ca", "key": "ca.crt"}});
@@ -147,7 +147,7 @@ async fn each_field_of_a_virtual_servers_children_is_restored_alone_by_one_write
 
 #[tokio::test]
 async fn each_field_of_an_embedding_servers_children_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     secret(&fixture, "s", &["k"]).await;
     let metadata = |name: &str| json!({"annotations": {name: "1"}, "labels": {name: "2"}});
     let mut stateful_set = metadata("set");
@@ -169,7 +169,7 @@ async fn each_field_of_an_embedding_servers_children_is_restored_alone_by_one_wr
 
 #[tokio::test]
 async fn each_field_of_a_registrys_children_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     secret(&fixture, "s", &["k"]).await;
     let spec = json!({
         "configYAML": "registryName: reg\n",
@@ -186,7 +186,7 @@ async fn each_field_of_a_registrys_children_is_restored_alone_by_one_write() {
 
 #[tokio::test]
 async fn each_field_of_their_status_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     // Each refers to missing objects, so that it has many conditions.
     let front = json!({
         "groupRef": {"name": "absent"}, "telemetryConfigRef": {"name": "absent"}, "replicas": 2,

@@ -12,7 +12,8 @@ use futures::future::join_all;
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPRemoteProxy, MCPServer};
-use skep_converge::Kind;
+use skep_converge::{Kind, Restores};
+use skep_operator::settings::Settings;
 use skep_testkit::fixtures::{TestOidcConfig, TestRemoteProxy, TestServer};
 use skep_world::Watched;
 use tokio::time::timeout;
@@ -66,6 +67,12 @@ fn server_place() -> Place<'static> {
 }
 fn remote_proxy_place() -> Place<'static> {
     Place { manager: "skep-mcpremoteproxy", kind: RemoteProxies::kind(), name: "fetch", subresource: None }
+}
+
+/// An operator that restores each drift at once: it would take these, one after the other, for a controller that works against it.
+async fn restoring() -> Fixture {
+    let restores = Restores { of_a_field: u32::MAX, of_an_object: u32::MAX };
+    Fixture::with(Settings { restores, ..Settings::default() }).await
 }
 
 /// The comparable part of an object: everything that not every write changes.
@@ -182,7 +189,7 @@ fn overrides() -> Value {
 
 #[tokio::test]
 async fn each_field_that_the_operator_owns_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
     let mut server = MCPServer::test("fetch").streamable_http().with_oidc("company").with_rate_limit(5);
     server.spec.resource_overrides = serde_json::from_value(overrides()).unwrap();
@@ -196,7 +203,7 @@ async fn each_field_that_the_operator_owns_is_restored_alone_by_one_write() {
 
 #[tokio::test]
 async fn each_field_of_a_remote_proxys_children_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     let mut proxy = MCPRemoteProxy::test("fetch");
     proxy.spec.resource_overrides = serde_json::from_value(overrides()).unwrap();
     proxy.spec.resources = serde_json::from_value(json!({"limits": {"cpu": "0.5"}})).unwrap();
@@ -233,7 +240,7 @@ async fn each_field_of_a_remote_proxys_children_is_restored_alone_by_one_write()
 
 #[tokio::test]
 async fn each_field_of_a_status_is_restored_alone_by_one_write() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     // Of the same name, which is no conflict while neither has children: each refers to missing objects.
     fixture.test.create_object(&MCPServer::test("fetch").with_oidc("absent")).await;
     let mut proxy = MCPRemoteProxy::test("fetch").with_header_from("X-Key", "absent", "key");
@@ -249,7 +256,7 @@ async fn each_field_of_a_status_is_restored_alone_by_one_write() {
 
 #[tokio::test]
 async fn a_condition_of_another_writer_stays() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
@@ -271,7 +278,7 @@ async fn a_condition_of_another_writer_stays() {
 
 #[tokio::test]
 async fn a_port_that_was_renumbered_by_hand_is_restored() {
-    let fixture = Fixture::new().await;
+    let fixture = restoring().await;
     fixture.settled(&MCPServer::test("fetch")).await;
     fixture.test.create_object(&MCPRemoteProxy::test("elsewhere")).await;
     fixture.settle_any(RemoteProxies::kind(), "elsewhere").await;
