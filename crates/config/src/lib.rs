@@ -11,6 +11,7 @@
 pub mod annotations;
 pub mod calls;
 pub mod env;
+pub mod headers;
 pub mod labels;
 pub mod objects;
 pub mod paths;

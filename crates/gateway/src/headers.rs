@@ -1,4 +1,4 @@
-//! Headers that belong to one connection, and headers that only the proxy sets.
+//! Headers that belong to one connection, and those about where a request comes from.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -23,14 +23,6 @@ pub(crate) const FORWARDED: [HeaderName; 5] = [
     HeaderName::from_static("x-real-ip"),
 ];
 const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
-const HTTP2_SETTINGS: HeaderName = HeaderName::from_static("http2-settings");
-
-/// Whether the proxy sets the header itself, so that no configuration may.
-pub fn is_reserved(name: &HeaderName) -> bool {
-    HOP_BY_HOP.contains(name)
-        || FORWARDED.contains(name)
-        || [header::HOST, header::CONTENT_LENGTH, PROXY_CONNECTION, HTTP2_SETTINGS].contains(name)
-}
 
 /// Strips what belongs to one connection, by standard or because the `Connection` header names it.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {

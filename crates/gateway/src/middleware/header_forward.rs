@@ -1,9 +1,9 @@
 //! Headers that are added to every request.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
-use skep_config::run_config::HeaderForwardParameters;
+use skep_config::{headers::is_reserved, run_config::HeaderForwardParameters};
 
-use crate::{ConfigError, headers::is_reserved, message::Exchange};
+use crate::{ConfigError, message::Exchange};
 
 /// The headers.
 pub(crate) struct HeaderForward(HeaderMap);
@@ -14,7 +14,7 @@ impl HeaderForward {
         for (name, value) in &parameters.add_headers {
             let wrong = |what: &str| ConfigError::new(format!("header-forward: {name}: {what}"));
             let known: HeaderName = name.parse().map_err(|_| wrong("this is not the name of a header"))?;
-            if is_reserved(&known) {
+            if is_reserved(name) {
                 return Err(wrong("the proxy sets it itself"));
             }
             // Not the value: it may be a secret.

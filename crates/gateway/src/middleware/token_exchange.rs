@@ -4,6 +4,7 @@ use http::{HeaderName, HeaderValue, StatusCode, header};
 use skep_auth::{Exchanger, bearer};
 use skep_config::{
     env,
+    headers::is_reserved,
     run_config::{self, HeaderStrategy},
 };
 use tracing::warn;
@@ -11,7 +12,6 @@ use tracing::warn;
 use super::secret;
 use crate::{
     ConfigError,
-    headers::is_reserved,
     http::{ErrorResponse, response},
     message::Exchange,
 };
@@ -32,7 +32,7 @@ impl TokenExchange {
             Some(HeaderStrategy::Custom) => {
                 let name = &config.external_token_header_name;
                 let named: Result<HeaderName, _> = name.parse();
-                let named = named.ok().filter(|named| !is_reserved(named));
+                let named = named.ok().filter(|_| !is_reserved(name));
                 named.ok_or_else(|| wrong(&format!("external_token_header_name: {name:?} cannot be set")))?
             }
         };

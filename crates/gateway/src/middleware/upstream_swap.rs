@@ -1,10 +1,13 @@
 //! The server receives the caller's token of an identity provider, in place of the one for the proxy.
 
 use http::{HeaderName, HeaderValue, header};
-use skep_config::run_config::{self, HeaderStrategy, Oidc};
+use skep_config::{
+    headers::is_reserved,
+    run_config::{self, HeaderStrategy, Oidc},
+};
 
 use super::{ChainContext, provider_token::ProviderToken};
-use crate::{ConfigError, ProviderTokenError, headers::is_reserved, http::ErrorResponse, message::Exchange};
+use crate::{ConfigError, ProviderTokenError, http::ErrorResponse, message::Exchange};
 
 /// Replaces tokens.
 pub(crate) struct UpstreamSwap {
@@ -23,7 +26,7 @@ impl UpstreamSwap {
             None | Some(HeaderStrategy::Replace) => header::AUTHORIZATION,
             Some(HeaderStrategy::Custom) => {
                 let name = &config.custom_header_name;
-                let named = name.parse().ok().filter(|named| !is_reserved(named));
+                let named = name.parse().ok().filter(|_| !is_reserved(name));
                 let message = format!("upstreamswap: custom_header_name: {name:?} cannot be set");
                 named.ok_or_else(|| ConfigError::new(message))?
             }

@@ -2,28 +2,11 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use http::{HeaderName, HeaderValue, header};
+use http::{HeaderName, HeaderValue};
 use skep_api::workload::HeaderForward;
-use skep_config::{FieldError, FieldPath, env, run_config};
+use skep_config::{FieldError, FieldPath, env, headers::is_reserved, run_config};
 
 use crate::build::EnvList;
-
-/// Headers of the connection, or about the origin of a request. The proxy sets these itself.
-const RESERVED: [HeaderName; 12] = [
-    header::HOST,
-    header::CONNECTION,
-    HeaderName::from_static("keep-alive"),
-    header::TE,
-    header::TRAILER,
-    header::UPGRADE,
-    HeaderName::from_static("http2-settings"),
-    header::PROXY_AUTHORIZATION,
-    header::PROXY_AUTHENTICATE,
-    HeaderName::from_static("proxy-connection"),
-    header::TRANSFER_ENCODING,
-    header::CONTENT_LENGTH,
-];
-const RESERVED_PREFIXES: [&str; 3] = ["forwarded", "x-forwarded-", "x-real-ip"];
 
 /// Every mistake in the headers by themselves. The proxy would not start with one.
 pub(crate) fn check(headers: &HeaderForward) -> Vec<FieldError> {
@@ -45,7 +28,7 @@ pub(crate) fn check(headers: &HeaderForward) -> Vec<FieldError> {
                 continue;
             }
         };
-        if is_reserved(&parsed) {
+        if is_reserved(name) {
             errors.push(FieldError::new(field.clone(), format!("the proxy itself sets {name}: remove it")));
         }
         if value.is_some_and(|value| HeaderValue::from_str(value).is_err()) {
@@ -61,10 +44,6 @@ pub(crate) fn check(headers: &HeaderForward) -> Vec<FieldError> {
 
 fn header_name(name: &str) -> Result<HeaderName, String> {
     name.parse().map_err(|_| format!("{name:?} is not the name of a header: use letters, digits and dashes"))
-}
-
-fn is_reserved(name: &HeaderName) -> bool {
-    RESERVED.contains(name) || RESERVED_PREFIXES.iter().any(|prefix| name.as_str().starts_with(prefix))
 }
 
 /// The headers for the RunConfig of the object with this name.

@@ -1,36 +1,21 @@
 //! Headers of clients that are passed on.
 
-use skep_config::{FieldError, FieldPath};
+use skep_config::{FieldError, FieldPath, headers::is_reserved};
 
-/// Headers that belong to one connection, to the protocol, or to the virtual server itself.
-const OWN: [&str; 25] = [
+/// Headers of the protocol, credentials, and what else the virtual server sets beside what every proxy does.
+const OWN: [&str; 11] = [
     "accept",
     "accept-encoding",
     "authorization",
-    "connection",
     "content-encoding",
-    "content-length",
     "content-type",
     "cookie",
-    "forwarded",
-    "host",
-    "http2-settings",
-    "keep-alive",
     "last-event-id",
     "mcp-method",
     "mcp-name",
     "mcp-protocol-version",
     "mcp-session-id",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-    "x-real-ip",
 ];
-const FORWARDED: &str = "x-forwarded-";
 
 pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
     let is_token = |name: &str| {
@@ -38,7 +23,7 @@ pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
         !name.is_empty() && name.bytes().all(is_tchar)
     };
     let wrong = |name: &String| match name.to_ascii_lowercase() {
-        lower if OWN.contains(&&*lower) || lower.starts_with(FORWARDED) => Some("cannot be passed on"),
+        lower if OWN.contains(&&*lower) || is_reserved(name) => Some("cannot be passed on"),
         _ if !is_token(name) => Some("is not the name of a header"),
         _ => None,
     };
