@@ -4,10 +4,11 @@ use std::{
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
-use skep_testkit::{IdentityProvider, Tinyproxy, own_address};
+use skep_testkit::{IdentityProvider, PATIENCE, Tinyproxy, own_address};
 
 use crate::proxy::Proxy;
 
@@ -101,4 +102,28 @@ async fn servers_keys_and_webhooks_are_reached_through_the_egress_proxy() {
     let (head, _) = post(proxy.port, &provider.token(json!({})));
     assert!(head.starts_with("HTTP/1.1 503 "), "{head}");
     assert!(!proxy.log().contains("guess7"), "{}", proxy.log());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_virtual_server_reaches_other_hosts_through_the_egress_proxy_and_services_directly() {
+    let egress = Tinyproxy::start("user", "hunter2").await;
+    let initialized = json!({"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": {"name": "x", "version": "1"}});
+    let port = host(move |_| json!({"jsonrpc": "2.0", "id": 1, "result": initialized}));
+    let (far, near) = (format!("{}:{port}", own_address()), format!("localhost:{port}"));
+    let backend = |name, place: &str| json!({"name": name, "url": format!("http://{place}/mcp"), "transport": "streamable-http"});
+    let config = json!({
+        "name": "front", "groupRef": "team", "incomingAuth": {"type": "anonymous"},
+        "outgoingAuth": {"source": "inline", "default": {"type": "unauthenticated"}},
+        "backends": [backend("far", &far), backend("near", &near)],
+    });
+    let address = format!("http://user:hunter2@{}", egress.address());
+    let front = Proxy::virtual_server("egress-vmcp", &config, &[("HTTP_PROXY", &address)]);
+    let start = Instant::now();
+    let request = format!("POST http://{far}/mcp");
+    while !egress.log().contains(&request) {
+        assert!(start.elapsed() < PATIENCE, "{request} is missing in {}\n{}", egress.log(), front.log());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(!egress.log().contains("localhost"), "{}", egress.log());
+    assert!(!front.log().contains("hunter2"), "{}", front.log());
 }

@@ -1,4 +1,4 @@
-//! A proxy as a process, with its log in a file.
+//! A proxy or a virtual server as a process, with its log in a file.
 
 use std::{
     fs,
@@ -35,8 +35,22 @@ impl Proxy {
         });
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
+        Self::launch(folder, port, &["proxy", "run", "image"], variables)
+    }
+
+    /// A virtual server with this configuration.
+    pub(crate) fn virtual_server(name: &str, config: &Value, variables: &[(&str, &str)]) -> Self {
+        let folder = std::env::temp_dir().join(format!("skep-vmcp-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config.yaml"), config.to_string()).unwrap();
+        let port = free_port();
+        let arguments = ["vmcp", "serve", "--config", "config.yaml", "--host", "127.0.0.1", "--port"];
+        Self::launch(folder, port, &[&arguments[..], &[&port.to_string()]].concat(), variables)
+    }
+
+    fn launch(folder: PathBuf, port: u16, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let process = Command::new(env!("CARGO_BIN_EXE_skep"))
-            .args(["proxy", "run", "image"])
+            .args(arguments)
             .current_dir(&folder)
             .env_clear()
             .envs(variables.iter().copied())

@@ -1,6 +1,6 @@
 //! What a backend is made from: two of the same make the same backend.
 
-use std::{collections::BTreeMap, fs, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, fs, net::IpAddr, sync::Arc, time::Duration};
 
 use http::{HeaderName, HeaderValue, Uri};
 use skep_api::vmcp::{BackendAuthStrategy, BackendTransport};
@@ -72,7 +72,7 @@ impl Factory {
         let credentials = Credentials::new(strategy.as_ref(), self.authorization_server.as_ref())
             .map_err(|errors| joined(&errors))?;
         let client = match authorities {
-            Authorities::System if uri.scheme_str() == Some("https") => self.remote.clone(),
+            Authorities::System if is_remote(&uri) => self.remote.clone(),
             Authorities::System => self.own.clone(),
             Authorities::File(path) => {
                 let pem = fs::read(path).map_err(|error| format!("caBundlePath: {path}: {error}"))?;
@@ -94,6 +94,17 @@ impl Factory {
         };
         Ok(Backend::new(settings, client, self.changed.clone()))
     }
+}
+
+/// Whether requests to a backend are encrypted, or may have to go through an egress proxy: not those of a Service of the cluster, or
+/// of this machine, whose names no other host has.
+fn is_remote(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_end_matches('.');
+    let is_service = host.ends_with(".svc") || host.contains(".svc.");
+    let is_loopback =
+        host.trim_matches(['[', ']']).parse().is_ok_and(|address: IpAddr| address.is_loopback());
+    let is_near = is_service || is_loopback || !host.contains(['.', ':']);
+    uri.scheme_str() == Some("https") || (!is_near && Client::is_proxied(uri))
 }
 
 fn trusting(pem: &[u8]) -> Result<Arc<Client>, String> {
