@@ -7,6 +7,8 @@ use kube::core::DynamicObject;
 use serde_json::{Value, json};
 use skep_config::{FieldError, paths};
 
+use super::{expansion::expanded, variables::Variables};
+
 /// Where a value is used, for error messages.
 #[derive(Clone, Copy)]
 pub(super) enum Usage {
@@ -45,18 +47,18 @@ impl<'a> ConfigSources<'a> {
         Self { objects, namespace }
     }
 
-    /// The variables of a container with their values. Those that exist only in a cluster are omitted.
-    pub(super) fn variables(
+    /// Adds the variables of a container with their values to those of its `envFrom`. Those that exist only in a cluster are omitted.
+    pub(super) fn add_variables(
         &self,
+        all: &mut Variables,
         env: &Value,
         usage: impl Fn(&str) -> Usage,
-    ) -> Result<BTreeMap<String, String>, FieldError> {
-        let mut all = BTreeMap::new();
+    ) -> Result<(), FieldError> {
         for variable in env.as_array().into_iter().flatten() {
             let Some(name) = variable["name"].as_str() else { continue };
             let from = &variable["valueFrom"];
             let value = if from.is_null() {
-                Some(variable["value"].as_str().unwrap_or_default().to_owned())
+                Some(expanded(variable["value"].as_str().unwrap_or_default(), all))
             } else if let Some((kind, source)) =
                 [("Secret", "secretKeyRef"), ("ConfigMap", "configMapKeyRef")]
                     .into_iter()
@@ -68,12 +70,19 @@ impl<'a> ConfigSources<'a> {
             };
             all.extend(value.map(|value| (name.to_owned(), value)));
         }
+        Ok(())
+    }
+
+    /// The variables of the proxy's own container in its pod.
+    pub(super) fn proxy_variables(&self, pod: &Value) -> Result<Variables, FieldError> {
+        let mut all = Variables::new();
+        self.add_variables(&mut all, &pod["containers"][0]["env"], |_| Usage::Proxy)?;
         Ok(all)
     }
 
     /// The variables of `envFrom`: all keys of ConfigMaps and Secrets. A later one overrides an earlier one.
-    pub(super) fn all_variables(&self, env_from: &Value) -> Result<BTreeMap<String, String>, FieldError> {
-        let mut all = BTreeMap::new();
+    pub(super) fn all_variables(&self, env_from: &Value) -> Result<Variables, FieldError> {
+        let mut all = Variables::new();
         for source in env_from.as_array().into_iter().flatten() {
             let prefix = source["prefix"].as_str().unwrap_or_default();
             let known = [("Secret", "secretRef"), ("ConfigMap", "configMapRef")];

@@ -36,10 +36,6 @@ impl Image {
         port: u16,
         sources: &ConfigSources<'_>,
     ) -> Result<Self, FieldError> {
-        let words = |value: &Value| {
-            let words = value.as_array().into_iter().flatten();
-            words.filter_map(|word| word.as_str().map(ToOwned::to_owned)).collect()
-        };
         let volumes = &patch["spec"]["volumes"];
         let files = sources.files(&json!({"containers": [container], "volumes": volumes}))?;
         let (mut binds, mut scratch) = (Vec::new(), Vec::new());
@@ -79,6 +75,12 @@ impl Image {
             files,
         })
     }
+}
+
+/// The words of a command or of arguments.
+pub(super) fn words(value: &Value) -> Vec<String> {
+    let words = value.as_array().into_iter().flatten();
+    words.filter_map(|word| word.as_str().map(ToOwned::to_owned)).collect()
 }
 
 /// A container engine would take a relative path for the name of a volume.

@@ -13,6 +13,7 @@ mod console;
 mod detach;
 mod discovery;
 mod engine;
+mod expansion;
 mod folder;
 mod image;
 mod lifecycle;

@@ -1,6 +1,6 @@
 //! The servers to run, computed from the operator's children as their pods would see them.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, mem, sync::Arc};
 
 use kube::core::DynamicObject;
 use serde_json::Value;
@@ -11,7 +11,8 @@ use skep_operator::{reconcile::Problem, render::Rendered};
 
 use super::{
     config_sources::{ConfigSources, Usage},
-    image::{Image, check_host_path},
+    expansion::add_expanded,
+    image::{Image, check_host_path, words},
     machine::Machine,
     virtual_server::VirtualServer,
     warnings::warnings,
@@ -171,16 +172,20 @@ fn server_of(
     if target.kind.kind == "MCPServer" {
         let patch = pod_patch(&pod)?;
         let container = server_container(&patch);
-        config.env_vars.extend(sources.all_variables(&container["envFrom"])?);
-        config.env_vars.extend(sources.variables(&container["env"], |name| usage_of(spec, name))?);
+        // In the order of the pod, in which the last one counts.
+        let mut variables = sources.all_variables(&container["envFrom"])?;
+        sources.add_variables(&mut variables, &container["env"], |name| usage_of(spec, name))?;
+        add_expanded(&mut variables, mem::take(&mut config.env_vars));
+        config.env_vars = variables;
         match command(object, &machine.program)? {
-            Some(words) => {
-                config.cmd_args = words;
+            Some(command) => {
+                config.cmd_args = command;
                 config.image.clear();
             }
             None if machine.engines.is_ok() => {
                 check_volumes(spec)?;
                 image = Some(Image::new(&patch, &container, config.target_port, &sources)?);
+                config.cmd_args.splice(..0, words(&container["args"]));
             }
             None => return Err(FieldError::new("", no_runtime(machine))),
         }
@@ -194,7 +199,7 @@ fn server_of(
     let port = config.port;
     Ok(Server {
         id: format!("{}/{}/{name}", target.kind.kind, target.namespace),
-        env: sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?,
+        env: sources.proxy_variables(&pod)?,
         files: sources.files(&pod)?,
         port: number(&spec["proxyPort"]),
         target_port: number(&spec["mcpPort"]),

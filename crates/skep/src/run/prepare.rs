@@ -11,6 +11,7 @@ use skep_proxy::{Overrides, load};
 
 use super::{
     auth_server::{self, Addresses, replace_texts},
+    expansion::expanded,
     folder::Folder,
     plan::Server,
 };
@@ -58,6 +59,9 @@ pub(super) fn prepare(
         for name in [env::MCP_PORT, env::FASTMCP_PORT] {
             config.env_vars.insert(name.into(), own_port.to_string());
         }
+    }
+    for word in &mut config.cmd_args {
+        *word = expanded(word, &config.env_vars);
     }
     Ok(config)
 }

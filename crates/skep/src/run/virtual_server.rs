@@ -17,7 +17,7 @@ use tracing::{Instrument, error_span, warn};
 
 use super::{
     auth_server::{self, Addresses, replace_texts},
-    config_sources::{ConfigSources, Usage},
+    config_sources::ConfigSources,
     discovery::stopped,
     folder::Folder,
     logs,
@@ -134,7 +134,7 @@ impl VirtualServer {
         let mut pod = plan::deployment(children)?;
         auth_server::keep(&mut pod["containers"][0], &VARIABLES, &FOLDERS);
         let sources = ConfigSources::new(all, &target.namespace);
-        let variables = sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?;
+        let variables = sources.proxy_variables(&pod)?;
         let files = sources.files(&pod)?;
         let id = format!("{}/{}/{}", target.kind.kind, target.namespace, target.name);
         Ok(Self { id, config, members, variables, files, issuer })
@@ -181,7 +181,7 @@ impl Issuer {
         let mut pod = plan::deployment(children)?;
         auth_server::keep_own(&mut pod["containers"][0]);
         let sources = ConfigSources::new(objects, namespace);
-        let env = sources.variables(&pod["containers"][0]["env"], |_| Usage::Proxy)?;
+        let env = sources.proxy_variables(&pod)?;
         Ok(Self { config, env, files: sources.files(&pod)? })
     }
 

@@ -16,7 +16,7 @@ use super::{
     Engine,
     mark::{HOST, LOCK},
 };
-use crate::run::image::Image;
+use crate::run::{expansion::expanded, image::Image};
 
 /// The options of an empty folder: as an `emptyDir`, it may contain programs, which Docker forbids by default.
 const SCRATCH: &str = "mode=1777,exec";
@@ -80,7 +80,8 @@ fn body(config: &RunConfig, image: &Image, place: impl Fn(&str) -> PathBuf) -> V
         "AttachStdin": true, "AttachStdout": true, "AttachStderr": true,
         "OpenStdin": true, "StdinOnce": true, "Tty": false,
     });
-    for (field, words) in [("Entrypoint", &image.command), ("Cmd", &config.cmd_args)] {
+    let command = image.command.iter().map(|word| expanded(word, &config.env_vars)).collect();
+    for (field, words) in [("Entrypoint", &command), ("Cmd", &config.cmd_args)] {
         if !words.is_empty() {
             body[field] = json!(words);
         }

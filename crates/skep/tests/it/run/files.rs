@@ -70,13 +70,14 @@ fn a_duplicate_in_another_file_is_reported_with_both_files() {
 }
 
 #[test]
-fn variables_come_from_all_keys_of_config_maps_and_secrets() {
-    let spec = "  podTemplateSpec:
+fn variables_come_from_config_maps_secrets_and_others_as_in_a_pod() {
+    let spec = "  env: [{name: D, value: 'spec of $(C)'}]
+  podTemplateSpec:
     spec:
       containers:
         - name: mcp
           envFrom: [{configMapRef: {name: plain}}, {prefix: S_, secretRef: {name: secret}}, {secretRef: {name: none, optional: true}}]
-          env: [{name: B, value: own}]
+          env: [{name: B, value: own}, {name: C, value: '$(A)-$(B) $$(A) $(NONE)'}, {name: D, value: template}]
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -87,11 +88,13 @@ apiVersion: v1
 kind: Secret
 metadata: {name: secret}
 stringData: {TOKEN: hunter2}";
-    let command = format!("sh -c 'env >&2; exec {} demo-server'", env!("CARGO_BIN_EXE_skep"));
+    let command =
+        format!("sh -c 'env >&2; echo argument=$(A) >&2; exec {} demo-server'", env!("CARGO_BIN_EXE_skep"));
     let run = Run::start(&server("demo", &command, spec));
     run.row("demo");
     let output = run.output();
-    for line in ["A=1", "B=own", "S_TOKEN=hunter2"] {
+    let expanded = ["C=1-own $(A) $(NONE)", "D=spec of 1-own $(A) $(NONE)", "argument=1"];
+    for line in ["A=1", "B=own", "S_TOKEN=hunter2"].into_iter().chain(expanded) {
         assert!(output.contains(&format!("[demo] {line}\n")), "no {line:?} in {output}");
     }
 }
