@@ -99,7 +99,7 @@ node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$
 	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --chromium "$$(hack/packages --chromium)" \
 	--sdk "$$(hack/npm sdk)" --browser "$$(hack/npm browser)" --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
 	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) \
-	$(if $(SCREENSHOTS),--screenshots $(abspath $(SCREENSHOTS)))
+	$(if $(SCREENSHOTS),--screenshots $(abspath $(SCREENSHOTS))) $(if $(SERVERS),--servers '$(SERVERS)')
 
 .PHONY: migration
 migration: for-node ## Migrate from ToolHive's operator and proxies to skep's and back on a real node (as root; builds ToolHive once)

@@ -1,7 +1,8 @@
 // A user with a browser at the console of a cluster.
 //
 //   node console.mjs '{"kubectl": [PROGRAM, …], "system": NAMESPACE, "users": NAMESPACE, "viewer": TOKEN, "stranger": TOKEN,
-//                      "server": {"good": MANIFEST, "broken": MANIFEST}, "joined": MANIFEST, "screenshots": FOLDER or null}'
+//                      "server": {"good": MANIFEST, "broken": MANIFEST}, "joined": MANIFEST, "screenshots": FOLDER or null,
+//                      "many": MANIFESTS}'
 //
 // SKEP_BROWSER_MODULES and SKEP_CHROMIUM name the browser. It prints how long after each event of the API server the page shows
 // it, and fails if that is more than a second.
@@ -15,9 +16,9 @@ import { createInterface } from 'node:readline';
 import { appears, Happenings, watchRows } from '../crates/console/tests/browser/appears.mjs';
 import { launch, openPage } from '../crates/console/tests/browser/browser.mjs';
 import { press, shows } from '../crates/console/tests/browser/steps.mjs';
-import { walk } from '../crates/console/tests/browser/walk.mjs';
+import { firstPage, walk } from '../crates/console/tests/browser/walk.mjs';
 
-const { kubectl, system, users, viewer, stranger, server, joined, screenshots } = JSON.parse(process.argv[2]);
+const { kubectl, system, users, viewer, stranger, server, joined, screenshots, many } = JSON.parse(process.argv[2]);
 const [program, ...flags] = kubectl;
 const PATIENCE = 180_000;
 
@@ -106,6 +107,16 @@ try {
   const folder = screenshots ?? (await mkdtemp(join(tmpdir(), 'walk-')));
   assert.deepEqual(await walk(browser, console_.url, folder, say, signIn(viewer)), []);
   if (!screenshots) await rm(folder, { recursive: true });
+
+  if (many.length > 0) {
+    apply({ apiVersion: 'v1', kind: 'List', items: many });
+    await open('#/');
+    await page.waitForFunction((count) => document.querySelectorAll('tbody tr').length >= count, {}, many.length);
+    await page.reload();
+    await page.waitForSelector('tbody tr');
+    say(`first page of ${many.length} more servers: ${await firstPage(page)}`);
+    run(['delete', '-f', '-', '--wait=false'], JSON.stringify({ apiVersion: 'v1', kind: 'List', items: many }));
+  }
 
   // What is in another namespace is on no page of the viewer, and a stranger sees nothing at all.
   for (const hash of ['#/', '#/calls', `#/object/${place}`]) {

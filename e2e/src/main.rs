@@ -51,6 +51,9 @@ struct Args {
     /// Where screenshots of the console are written, if they are wanted.
     #[arg(long)]
     screenshots: Option<PathBuf>,
+    /// How many further servers the browser is shown, without pods.
+    #[arg(long, default_value_t = 0)]
+    servers: usize,
     /// The folder of image archives: hack/image.
     #[arg(long)]
     images: PathBuf,

@@ -34,6 +34,13 @@ pub(crate) fn server(name: &str, transport: &str) -> Value {
     })
 }
 
+/// One of many servers that have no pods, as what they refer to is missing.
+pub(crate) fn server_without_pods(number: usize) -> Value {
+    let mut server = server(&format!("one-of-many-{number}"), "streamable-http");
+    server["spec"]["oidcConfigRef"] = json!({"name": "absent", "audience": "many"});
+    server
+}
+
 /// A server that is unusual in this respect: see `odd-server.mjs`.
 pub(crate) fn odd_server(kind: &str, transport: &str) -> Value {
     let program = include_str!("../odd-server.mjs");

@@ -46,6 +46,8 @@ struct Browser<'a> {
     chromium: &'a Path,
     /// Where screenshots are written, if they are wanted.
     screenshots: Option<&'a Path>,
+    /// How many further servers it is shown.
+    servers: usize,
 }
 
 impl Cluster<'_> {
@@ -158,6 +160,7 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
             modules: &args.browser,
             chromium: &args.chromium,
             screenshots: args.screenshots.as_deref(),
+            servers: args.servers,
         },
         before: Vec::new(),
     };
