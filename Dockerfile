@@ -5,7 +5,8 @@ RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf
 WORKDIR /src
 COPY . .
 # The program behaves according to its name.
-RUN cargo build --profile image --locked -p skep && mkdir /image && cp target/image/skep /image/ \
+RUN cargo rustc --profile image --locked -p skep --bin skep -- -C link-arg=-Wl,-z,pack-relative-relocs \
+    && mkdir /image && cp target/image/skep /image/ \
     && ln -s skep /image/thv-proxyrunner && ln -s skep /image/vmcp
 
 # libc, libgcc and certificates, and no shell.
