@@ -51,6 +51,11 @@ impl Client {
         Ok(Self(Connecting::Remote(Box::new(pool))))
     }
 
+    /// Checks the egress proxies that the environment names.
+    pub fn check_proxies() -> Result<(), ConfigError> {
+        Proxies::from_env().map(drop).map_err(|error| ConfigError::new(error.to_string()))
+    }
+
     /// Whether the environment names an egress proxy for the address.
     pub fn is_proxied(uri: &Uri) -> bool {
         Proxies::from_env().is_ok_and(|proxies| proxies.of(uri).is_some())
@@ -66,8 +71,9 @@ impl Client {
         let host = request.uri().host().unwrap_or_default().to_owned();
         match Box::pin(pool.request(request)).await {
             Ok(response) => {
-                let (parts, body) = response.into_parts();
-                Ok(Response::from_parts(parts, UpstreamBody::shared(body).await))
+                let mut response = response.map(UpstreamBody::shared);
+                response.body_mut().read_ahead().await;
+                Ok(response)
             }
             Err(source) if source.is_connect() => {
                 Err(Error::Connect { host: host.into(), source: source.into() })

@@ -5,7 +5,7 @@
 use std::{
     collections::HashMap,
     net::SocketAddr,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
     time::{Duration, Instant},
 };
 
@@ -68,24 +68,23 @@ pub(super) struct Connections {
     idle: Arc<[Idle]>,
 }
 
-/// Idle connections by host, of which the last is the one that was used last.
+/// Idle connections by host, of which the last is the one that was used last. They are in boxes, as they are moved with each response.
 #[derive(Default)]
-struct Idle(Mutex<HashMap<Authority, Vec<Connection>>>);
+struct Idle(Mutex<HashMap<Authority, Vec<Box<Connection>>>>);
 
-/// A connection, while it is used or before.
+/// A connection.
 struct Connection {
     sender: SendRequest<Full<Bytes>>,
-    peer: Option<SocketAddr>,
+    peer: Option<Arc<SocketAddr>>,
     used: Instant,
+    host: Authority,
+    /// Where it is while it is idle.
+    idle: Weak<[Idle]>,
+    thread: usize,
 }
 
 /// A connection that becomes idle again once a response has been read to its end.
-pub(super) struct Lease {
-    connection: Connection,
-    host: Authority,
-    idle: Arc<[Idle]>,
-    thread: usize,
-}
+pub(super) struct Lease(Box<Connection>);
 
 impl Connections {
     pub(super) fn new() -> Self {
@@ -112,13 +111,13 @@ impl Connections {
             let (mut connection, kept) = match self.idle(thread, &host).await {
                 Some(connection) => (connection, true),
                 // In a box: it is seldom needed, and large.
-                None => (Box::pin(self.connect(&uri)).await?, false),
+                None => (Box::pin(self.connect(&uri, &host, thread)).await?, false),
             };
             match connection.sender.try_send_request(request).await {
                 Ok(response) => {
-                    let lease = Lease { connection, host, idle: self.idle.clone(), thread };
-                    let (parts, body) = response.into_parts();
-                    return Ok(Response::from_parts(parts, UpstreamBody::new(body, lease).await));
+                    let mut response = response.map(|body| UpstreamBody::new(body, Lease(connection)));
+                    response.body_mut().read_ahead().await;
+                    return Ok(response);
                 }
                 // The server had just closed an idle connection, and has received nothing.
                 Err(mut error) => match error.take_message().filter(|_| kept) {
@@ -130,7 +129,7 @@ impl Connections {
     }
 
     /// A connection that can be used at once.
-    async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
+    async fn idle(&self, thread: usize, host: &Authority) -> Option<Box<Connection>> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
             if connection.used.elapsed() < KEPT && connection.sender.ready().await.is_ok() {
@@ -139,7 +138,7 @@ impl Connections {
         }
     }
 
-    async fn connect(&self, uri: &Uri) -> Result<Connection, Error> {
+    async fn connect(&self, uri: &Uri, host: &Authority, thread: usize) -> Result<Box<Connection>, Error> {
         let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
             // Without credentials before it.
             host: uri.host().unwrap_or_default().into(),
@@ -153,11 +152,14 @@ impl Connections {
                 debug!(%error, "a connection to the server ended with an error");
             }
         });
-        Ok(Connection {
+        Ok(Box::new(Connection {
             sender,
-            peer: known.get::<HttpInfo>().map(HttpInfo::remote_addr),
+            peer: known.get::<HttpInfo>().map(|info| Arc::new(info.remote_addr())),
             used: Instant::now(),
-        })
+            host: host.clone(),
+            idle: Arc::downgrade(&self.idle),
+            thread,
+        }))
     }
 
     #[cfg(test)]
@@ -177,15 +179,18 @@ impl Connections {
 }
 
 impl Idle {
-    fn take(&self, host: &Authority) -> Option<Connection> {
+    fn take(&self, host: &Authority) -> Option<Box<Connection>> {
         self.lock().get_mut(host)?.pop()
     }
 
-    fn put(&self, host: Authority, connection: Connection) {
+    fn put(&self, connection: Box<Connection>) {
         let mut hosts = self.lock();
-        let connections = hosts.entry(host).or_default();
-        if connections.len() < IDLE_CONNECTIONS {
-            connections.push(connection);
+        match hosts.get_mut(&connection.host) {
+            Some(connections) if connections.len() >= IDLE_CONNECTIONS => {}
+            Some(connections) => connections.push(connection),
+            None => {
+                hosts.insert(connection.host.clone(), vec![connection]);
+            }
         }
     }
 
@@ -198,25 +203,28 @@ impl Idle {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Box<Connection>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Lease {
     /// The address of the server.
-    pub(super) fn peer(&self) -> Option<SocketAddr> {
-        self.connection.peer
+    pub(super) fn peer(&self) -> Option<Arc<SocketAddr>> {
+        self.0.peer.clone()
     }
 
     /// Returns the connection after the response has been read to its end.
-    pub(super) fn give_back(mut self) {
-        if self.connection.sender.is_closed() {
+    pub(super) fn give_back(self) {
+        let Self(mut connection) = self;
+        if connection.sender.is_closed() {
             return;
         }
-        self.connection.used = Instant::now();
-        if let Some(idle) = self.idle.get(self.thread) {
-            idle.put(self.host, self.connection);
+        connection.used = Instant::now();
+        if let Some(idle) = connection.idle.upgrade()
+            && let Some(idle) = idle.get(connection.thread)
+        {
+            idle.put(connection);
         }
     }
 }

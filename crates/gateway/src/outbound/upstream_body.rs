@@ -1,10 +1,10 @@
 //! The body of a server's response.
 
 use std::{
-    collections::VecDeque,
     future::poll_fn,
     net::SocketAddr,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll, ready},
     time::Duration,
 };
@@ -15,8 +15,9 @@ use hyper::body::Incoming;
 
 use super::connections::Lease;
 
-/// How much of a body is read ahead.
+/// How much of a body is read ahead, in bytes and in frames.
 const AHEAD: usize = 16 * 1024;
+const FRAMES: usize = 8;
 /// How long the end of a body may take that nothing is expected from any more.
 const END: Duration = Duration::from_millis(100);
 
@@ -26,28 +27,20 @@ pub struct UpstreamBody {
     body: Incoming,
     has_ended: bool,
     lease: Option<Lease>,
-    peer: Option<SocketAddr>,
-    /// What was read ahead.
-    ahead: VecDeque<Result<Frame<Bytes>, hyper::Error>>,
-    /// How many bytes that is.
-    bytes: usize,
+    peer: Option<Arc<SocketAddr>>,
+    /// What was read ahead: a few frames.
+    ahead: Vec<Result<Frame<Bytes>, hyper::Error>>,
 }
 
 impl UpstreamBody {
-    pub(super) async fn new(body: Incoming, lease: Lease) -> Self {
-        Self::with_read_ahead(body, Some(lease)).await
+    pub(super) fn new(body: Incoming, lease: Lease) -> Self {
+        let peer = lease.peer();
+        Self { body, has_ended: false, lease: Some(lease), peer, ahead: Vec::new() }
     }
 
     /// A body on a connection that others take care of.
-    pub(super) async fn shared(body: Incoming) -> Self {
-        Self::with_read_ahead(body, None).await
-    }
-
-    async fn with_read_ahead(body: Incoming, lease: Option<Lease>) -> Self {
-        let peer = lease.as_ref().and_then(Lease::peer);
-        let mut body = Self { body, has_ended: false, lease, peer, ahead: VecDeque::new(), bytes: 0 };
-        body.read_ahead().await;
-        body
+    pub(super) fn shared(body: Incoming) -> Self {
+        Self { body, has_ended: false, lease: None, peer: None, ahead: Vec::new() }
     }
 
     /// Reads what has arrived together with the head of the response. Most responses have: then they are sent on in one piece, and not
@@ -55,16 +48,15 @@ impl UpstreamBody {
     ///
     /// The connection is read by a task of its own, which passes on one frame each time that it runs. So this task lets it run, as
     /// long as there is something new afterwards. It waits for nothing.
-    async fn read_ahead(&mut self) {
+    pub(super) fn read_ahead(&mut self) -> impl Future<Output = ()> {
         let mut has_yielded = false;
-        poll_fn(|context| {
-            while self.bytes < AHEAD {
+        poll_fn(move |context| {
+            while self.ahead.len() < FRAMES && self.bytes_ahead() < AHEAD {
                 match self.poll_body(context) {
                     Poll::Ready(Some(frame)) => {
                         has_yielded = false;
                         let is_error = frame.is_err();
-                        self.bytes += data_bytes(&frame);
-                        self.ahead.push_back(frame);
+                        self.ahead.push(frame);
                         if is_error {
                             break;
                         }
@@ -80,7 +72,10 @@ impl UpstreamBody {
             }
             Poll::Ready(())
         })
-        .await;
+    }
+
+    fn bytes_ahead(&self) -> usize {
+        self.ahead.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum()
     }
 
     fn poll_body(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
@@ -123,7 +118,7 @@ impl UpstreamBody {
 
     /// The address of the server, where the connection is to one in the cluster.
     pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer
+        self.peer.as_deref().copied()
     }
 
     fn give_back(&mut self) {
@@ -141,11 +136,7 @@ impl Body for UpstreamBody {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if let Some(frame) = self.ahead.pop_front() {
-            self.bytes -= data_bytes(&frame);
-            return Poll::Ready(Some(frame));
-        }
-        self.poll_body(context)
+        if self.ahead.is_empty() { self.poll_body(context) } else { Poll::Ready(Some(self.ahead.remove(0))) }
     }
 
     fn is_end_stream(&self) -> bool {
@@ -153,7 +144,7 @@ impl Body for UpstreamBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (rest, ahead) = (self.body.size_hint(), self.bytes as u64);
+        let (rest, ahead) = (self.body.size_hint(), self.bytes_ahead() as u64);
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower() + ahead);
         if let Some(upper) = rest.upper() {
@@ -161,10 +152,6 @@ impl Body for UpstreamBody {
         }
         hint
     }
-}
-
-fn data_bytes(frame: &Result<Frame<Bytes>, hyper::Error>) -> usize {
-    frame.as_ref().ok().and_then(Frame::data_ref).map_or(0, Bytes::len)
 }
 
 /// A reader that knows that a body has ended does not poll it once more.
@@ -178,10 +165,7 @@ impl Drop for UpstreamBody {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-    };
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures::FutureExt;
     use http::{Request, Response};

@@ -114,6 +114,7 @@ async fn a_virtual_server_reaches_other_hosts_through_the_egress_proxy_and_servi
     let config = json!({
         "name": "front", "groupRef": "team", "incomingAuth": {"type": "anonymous"},
         "outgoingAuth": {"source": "inline", "default": {"type": "unauthenticated"}},
+        "aggregation": {"conflictResolution": "prefix", "conflictResolutionConfig": {"prefixFormat": "{workload}_"}},
         "backends": [backend("far", &far), backend("near", &near)],
     });
     let address = format!("http://user:hunter2@{}", egress.address());

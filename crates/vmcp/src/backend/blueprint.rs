@@ -1,6 +1,12 @@
 //! What a backend is made from: two of the same make the same backend.
 
-use std::{collections::BTreeMap, fs, net::IpAddr, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs,
+    net::IpAddr,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use http::{HeaderName, HeaderValue, Uri};
 use skep_api::vmcp::{BackendAuthStrategy, BackendTransport};
@@ -38,7 +44,8 @@ pub(crate) enum Authorities {
 /// Makes backends.
 pub(crate) struct Factory {
     own: Arc<Client>,
-    remote: Arc<Client>,
+    /// Made for the first backend that needs it: it reads all certificates that the system trusts.
+    remote: OnceLock<Arc<Client>>,
     checks: Checks,
     timeout: Box<dyn Fn(&str) -> Duration + Send + Sync>,
     changed: Arc<watch::Sender<u64>>,
@@ -55,7 +62,8 @@ impl Factory {
         authorization_server: Option<Arc<dyn AuthorizationServer>>,
         budget: Budget,
     ) -> Result<Self, ConfigError> {
-        let (own, remote) = (Arc::new(Client::new(false)?), Arc::new(Client::new(true)?));
+        Client::check_proxies()?;
+        let (own, remote) = (Arc::new(Client::new(false)?), OnceLock::new());
         Ok(Self { own, remote, checks, timeout: Box::new(timeout), changed, authorization_server, budget })
     }
 
@@ -65,6 +73,19 @@ impl Factory {
         Some(server.providers().into_iter().map(str::to_owned).collect())
     }
 
+    /// Closes connections to backends that have been idle for long, for ever.
+    pub(crate) async fn close_idle_connections(&self) {
+        self.own.expire().await;
+    }
+
+    fn remote(&self) -> Result<Arc<Client>, String> {
+        if let Some(client) = self.remote.get() {
+            return Ok(client.clone());
+        }
+        let client = Client::new(true).map_err(|error| error.to_string())?;
+        Ok(self.remote.get_or_init(|| Arc::new(client)).clone())
+    }
+
     /// The backend, or why there cannot be one.
     pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
         let Blueprint { name, url, transport, strategy, headers, authorities } = blueprint;
@@ -72,7 +93,7 @@ impl Factory {
         let credentials = Credentials::new(strategy.as_ref(), self.authorization_server.as_ref())
             .map_err(|errors| joined(&errors))?;
         let client = match authorities {
-            Authorities::System if is_remote(&uri) => self.remote.clone(),
+            Authorities::System if is_remote(&uri) => self.remote()?,
             Authorities::System => self.own.clone(),
             Authorities::File(path) => {
                 let pem = fs::read(path).map_err(|error| format!("caBundlePath: {path}: {error}"))?;

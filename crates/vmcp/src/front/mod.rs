@@ -408,6 +408,7 @@ impl Service for VirtualServer {
             () = front.parked.expire() => {}
             () = front.end_sessions() => {}
             () = front.run_backends() => {}
+            () = front.factory.close_idle_connections() => {}
             () = front.discover() => {}
             () = front.become_ready() => {}
             () = front.report() => {}

@@ -17,13 +17,18 @@ const OWN: [&str; 11] = [
     "mcp-session-id",
 ];
 
+/// A client could claim with any of these to come from elsewhere.
+const FORWARDED: &str = "x-forwarded-";
+
 pub(super) fn errors(names: &[String]) -> Vec<FieldError> {
     let is_token = |name: &str| {
         let is_tchar = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
         !name.is_empty() && name.bytes().all(is_tchar)
     };
     let wrong = |name: &String| match name.to_ascii_lowercase() {
-        lower if OWN.contains(&&*lower) || is_reserved(name) => Some("cannot be passed on"),
+        lower if OWN.contains(&&*lower) || lower.starts_with(FORWARDED) || is_reserved(name) => {
+            Some("cannot be passed on")
+        }
         _ if !is_token(name) => Some("is not the name of a header"),
         _ => None,
     };
