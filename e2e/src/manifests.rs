@@ -34,9 +34,9 @@ pub(crate) fn server(name: &str, transport: &str) -> Value {
     })
 }
 
-/// One of many servers that have no pods, as what they refer to is missing.
-pub(crate) fn server_without_pods(number: usize) -> Value {
-    let mut server = server(&format!("one-of-many-{number}"), "streamable-http");
+/// A server that has no pods, as what it refers to is missing.
+pub(crate) fn server_without_pods(name: &str) -> Value {
+    let mut server = server(name, "streamable-http");
     server["spec"]["oidcConfigRef"] = json!({"name": "absent", "audience": "many"});
     server
 }
