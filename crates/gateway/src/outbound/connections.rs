@@ -68,12 +68,14 @@ pub(super) struct Connections {
     idle: Arc<[Idle]>,
 }
 
-/// Idle connections by host, of which the last is the one that was used last. They are in boxes, as they are moved with each response.
+/// Idle connections by host, of which the last is the one that was used last.
 #[derive(Default)]
-struct Idle(Mutex<HashMap<Authority, Vec<Box<Connection>>>>);
+struct Idle(Mutex<HashMap<Authority, Vec<Connection>>>);
 
-/// A connection.
-struct Connection {
+/// A connection, in a box: it is moved with each response.
+struct Connection(Box<Connected>);
+
+struct Connected {
     sender: SendRequest<Full<Bytes>>,
     peer: Option<Arc<SocketAddr>>,
     used: Instant,
@@ -84,7 +86,7 @@ struct Connection {
 }
 
 /// A connection that becomes idle again once a response has been read to its end.
-pub(super) struct Lease(Box<Connection>);
+pub(super) struct Lease(Connection);
 
 impl Connections {
     pub(super) fn new() -> Self {
@@ -113,7 +115,7 @@ impl Connections {
                 // In a box: it is seldom needed, and large.
                 None => (Box::pin(self.connect(&uri, &host, thread)).await?, false),
             };
-            match connection.sender.try_send_request(request).await {
+            match connection.0.sender.try_send_request(request).await {
                 Ok(response) => {
                     let mut response = response.map(|body| UpstreamBody::new(body, Lease(connection)));
                     response.body_mut().read_ahead().await;
@@ -129,16 +131,16 @@ impl Connections {
     }
 
     /// A connection that can be used at once.
-    async fn idle(&self, thread: usize, host: &Authority) -> Option<Box<Connection>> {
+    async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
-            if connection.used.elapsed() < KEPT && connection.sender.ready().await.is_ok() {
+            if connection.0.used.elapsed() < KEPT && connection.0.sender.ready().await.is_ok() {
                 return Some(connection);
             }
         }
     }
 
-    async fn connect(&self, uri: &Uri, host: &Authority, thread: usize) -> Result<Box<Connection>, Error> {
+    async fn connect(&self, uri: &Uri, host: &Authority, thread: usize) -> Result<Connection, Error> {
         let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
             // Without credentials before it.
             host: uri.host().unwrap_or_default().into(),
@@ -152,14 +154,14 @@ impl Connections {
                 debug!(%error, "a connection to the server ended with an error");
             }
         });
-        Ok(Box::new(Connection {
+        Ok(Connection(Box::new(Connected {
             sender,
             peer: known.get::<HttpInfo>().map(|info| Arc::new(info.remote_addr())),
             used: Instant::now(),
             host: host.clone(),
             idle: Arc::downgrade(&self.idle),
             thread,
-        }))
+        })))
     }
 
     #[cfg(test)]
@@ -179,17 +181,17 @@ impl Connections {
 }
 
 impl Idle {
-    fn take(&self, host: &Authority) -> Option<Box<Connection>> {
+    fn take(&self, host: &Authority) -> Option<Connection> {
         self.lock().get_mut(host)?.pop()
     }
 
-    fn put(&self, connection: Box<Connection>) {
+    fn put(&self, connection: Connection) {
         let mut hosts = self.lock();
-        match hosts.get_mut(&connection.host) {
+        match hosts.get_mut(&connection.0.host) {
             Some(connections) if connections.len() >= IDLE_CONNECTIONS => {}
             Some(connections) => connections.push(connection),
             None => {
-                hosts.insert(connection.host.clone(), vec![connection]);
+                hosts.insert(connection.0.host.clone(), vec![connection]);
             }
         }
     }
@@ -197,13 +199,13 @@ impl Idle {
     fn expire(&self, now: Instant) {
         self.lock().retain(|_, connections| {
             connections.retain(|connection| {
-                !connection.sender.is_closed() && now.saturating_duration_since(connection.used) < KEPT
+                !connection.0.sender.is_closed() && now.saturating_duration_since(connection.0.used) < KEPT
             });
             !connections.is_empty()
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Box<Connection>>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -211,20 +213,20 @@ impl Idle {
 impl Lease {
     /// The address of the server.
     pub(super) fn peer(&self) -> Option<Arc<SocketAddr>> {
-        self.0.peer.clone()
+        self.0.0.peer.clone()
     }
 
     /// Returns the connection after the response has been read to its end.
     pub(super) fn give_back(self) {
-        let Self(mut connection) = self;
-        if connection.sender.is_closed() {
+        let Self(Connection(mut connected)) = self;
+        if connected.sender.is_closed() {
             return;
         }
-        connection.used = Instant::now();
-        if let Some(idle) = connection.idle.upgrade()
-            && let Some(idle) = idle.get(connection.thread)
+        connected.used = Instant::now();
+        if let Some(idle) = connected.idle.upgrade()
+            && let Some(idle) = idle.get(connected.thread)
         {
-            idle.put(connection);
+            idle.put(Connection(connected));
         }
     }
 }
