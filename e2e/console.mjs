@@ -136,7 +136,9 @@ try {
     const items = Array.from({ length: many.count }, (_, number) => named(`${many.server.metadata.name}-${number}`));
     apply({ apiVersion: 'v1', kind: 'List', items });
     await open('#/');
-    await page.waitForFunction((count) => document.querySelectorAll('tbody tr').length >= count, {}, many.count);
+    // Until the operator has nothing more to do with them.
+    const hasFailed = (count) => document.querySelectorAll('tbody tr .phase.bad').length >= count;
+    await page.waitForFunction(hasFailed, {}, many.count);
     // Another tab of the same user: this one has all rows already.
     const tab = await page.browserContext().newPage();
     await tab.goto(console_.url);
