@@ -147,8 +147,18 @@ impl Writer {
             None => effective,
         };
         let written = match self.send(sent, None).await {
-            Err(error) if error.is_invalid() => self.send_reclaimed(sent, error).await?,
-            sent => sent?,
+            Err(error) if error.is_invalid() => self.send_reclaimed(sent, error).await,
+            sent => sent,
+        };
+        let is_left = |error| {
+            live.is_some_and(|(meta, _)| {
+                self.guard.record_failure(child, CHILD, &meta.resource_version, error)
+            })
+        };
+        let written = match written {
+            // The contention reports it, and all else converges.
+            Err(error) if is_left(&error) => return Ok(Applied::Unchanged),
+            written => written?,
         };
         let after = Observed::of(&written, &self.manager).owned;
         self.remember(&written.metadata, CHILD, sent.digest(), after);

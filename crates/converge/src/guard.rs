@@ -3,7 +3,8 @@
 //! A field that another writer changes is restored at once, a few times. If it is changed back each time, right after our write,
 //! it is left alone for a while, and each time twice as long. Everything else of the object is applied as usual: without
 //! that field, which then belongs to the other writer. A writer that changes another field each time is answered a few times at
-//! once as well; from then on, what it changes is restored together, every [`TOGETHER`].
+//! once as well; from then on, what it changes is restored together, every [`TOGETHER`]. An object that cannot be restored, because a
+//! write fails, is left alone as a whole in the same way.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -16,7 +17,7 @@ use kube::core::DynamicObject;
 use serde_json::{Map, Value, json};
 
 use crate::{
-    Child, Digest,
+    Child, Digest, Error,
     fields::{union, without},
 };
 
@@ -79,6 +80,18 @@ struct Object {
     /// When fields are restored together next, once that is too often.
     together: Instant,
     disputes: BTreeMap<Path, Dispute>,
+    failed: Failed,
+}
+
+/// Writes that failed, each after another writer had changed the object.
+#[derive(Default)]
+struct Failed {
+    count: u32,
+    /// The resourceVersion before the last one.
+    version: String,
+    error: String,
+    /// Until when the object is left alone.
+    until: Option<Instant>,
 }
 
 /// The keys of managed fields that lead to a field. The empty path is the whole object.
@@ -105,6 +118,19 @@ pub(crate) struct Reaction<'a> {
 }
 
 impl Object {
+    fn new(desired: Digest, now: Instant) -> Self {
+        Self {
+            desired,
+            sent: now,
+            reactions: 0,
+            fields: None,
+            losses: 0,
+            together: now,
+            disputes: BTreeMap::new(),
+            failed: Failed::default(),
+        }
+    }
+
     /// Counts a loss of these fields, and decides until when each is left alone.
     fn lose(&mut self, lost: &[Path], writer_of: impl Fn(&Path) -> String, restores: Restores, now: Instant) {
         // One that is left alone, or is to be applied next, is not lost again.
@@ -148,6 +174,9 @@ impl Guard {
         let objects = self.lock();
         let Some(object) = objects.get(&key(child, part)) else { return Some(child.clone()) };
         let now = Instant::now();
+        if object.desired == child.digest() && object.failed.until.is_some_and(|until| until > now) {
+            return None;
+        }
         let is_left = |dispute: &&Dispute| dispute.until.is_some_and(|until| until > now);
         let left: Vec<&Path> =
             object.disputes.iter().filter(|(_, dispute)| is_left(dispute)).map(|(path, _)| path).collect();
@@ -196,16 +225,8 @@ impl Guard {
         if objects.len() >= REMEMBERED {
             objects.retain(|_, object| object.sent.elapsed() < REACTION || !object.disputes.is_empty());
         }
-        let object = objects.entry(key(child, part)).or_insert_with(|| Object {
-            desired: child.digest(),
-            sent: now,
-            reactions: 0,
-            fields: None,
-            losses: 0,
-            together: now,
-            disputes: BTreeMap::new(),
-        });
-        (object.desired, object.sent) = (child.digest(), now);
+        let object = objects.entry(key(child, part)).or_insert_with(|| Object::new(child.digest(), now));
+        (object.desired, object.sent, object.failed) = (child.digest(), now, Failed::default());
         for dispute in object.disputes.values_mut() {
             dispute.until = dispute.until.filter(|until| *until > now);
         }
@@ -213,6 +234,25 @@ impl Guard {
         let left = object.disputes.iter().filter(|(_, dispute)| dispute.until.is_some());
         let left = left.map(|(path, _)| set_of(path));
         object.fields = (is_suspicious || !object.disputes.is_empty()).then(|| left.fold(fields(), union));
+    }
+
+    /// Records a write to an object of this resourceVersion that failed, and returns whether the object is left alone from now on.
+    pub(crate) fn record_failure(&self, child: &Child, part: &str, version: &str, error: &Error) -> bool {
+        let mut objects = self.lock();
+        let now = Instant::now();
+        let object = objects.entry(key(child, part)).or_insert_with(|| Object::new(child.digest(), now));
+        if object.desired != child.digest() {
+            (object.desired, object.failed) = (child.digest(), Failed::default());
+        }
+        let failed = &mut object.failed;
+        // Otherwise nothing has changed it: then it is retried as any object is.
+        if failed.version != version {
+            failed.count = failed.count.saturating_add(1);
+            (failed.version, failed.error) = (version.to_owned(), error.to_string());
+            let further = failed.count.saturating_sub(self.restores.of_an_object);
+            failed.until = (further > 0).then(|| now + pause(further));
+        }
+        failed.until.is_some_and(|until| until > now)
     }
 
     /// The fields of the child that another writer changes back.
@@ -230,6 +270,13 @@ impl Guard {
                 || object.losses > self.restores.of_an_object
         };
         let contended: Vec<_> = object.disputes.iter().filter(|(_, dispute)| is_contended(dispute)).collect();
+        let (kind, name) = (child.kind.kind, &child.name);
+        if let Some(until) = object.failed.until.filter(|until| *until > now) {
+            let error = &object.failed.error;
+            let message =
+                format!("{kind} {name} is changed again and again, and cannot be restored: {error}");
+            return Some(Contention { message, again: until.saturating_duration_since(now) });
+        }
         let again =
             contended.iter().map(|(_, dispute)| dispute.until.unwrap_or(dispute.lost + CALM)).min()?;
         let mut shown: Vec<String> = contended.iter().take(LISTED).map(|(path, _)| text(path)).collect();
@@ -244,7 +291,6 @@ impl Guard {
         managers.sort_unstable();
         managers.dedup();
         let by = if managers.is_empty() { "another writer".into() } else { managers.join(", ") };
-        let (kind, name) = (child.kind.kind, &child.name);
         let message = match contended.iter().any(|(path, _)| path.is_empty()) {
             true => format!("{kind} {name} is deleted again and again"),
             false => format!("{kind} {name}: {by} changes {} back again and again", shown.join(", ")),
@@ -350,15 +396,7 @@ mod tests {
     /// How often an object is written in a minute in which another writer changes one of its fields four times a second.
     fn writes_in_a_minute(changed: impl Fn(u32) -> Path) -> u32 {
         let start = Instant::now();
-        let mut object = Object {
-            desired: Digest::of(&json!({})),
-            sent: start,
-            reactions: 0,
-            fields: None,
-            losses: 0,
-            together: start,
-            disputes: BTreeMap::new(),
-        };
+        let mut object = Object::new(Digest::of(&json!({})), start);
         // Those of which nothing is read, and the one after which the fields are known.
         let mut writes = ORDINARY + 1;
         for change in 0..240 {
