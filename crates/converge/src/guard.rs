@@ -87,10 +87,12 @@ struct Object {
 #[derive(Default)]
 struct Failed {
     count: u32,
-    /// The resourceVersion before the last one.
+    /// When the last one failed.
+    last: Option<Instant>,
+    /// The resourceVersion before it.
     version: String,
     error: String,
-    /// Until when the object is left alone.
+    /// Until when the object is left alone, unless it was written since.
     until: Option<Instant>,
 }
 
@@ -131,6 +133,29 @@ impl Object {
         }
     }
 
+    /// Counts a loss of any kind. If there were too many, returns when what is lost now may be restored.
+    fn count_loss(&mut self, restores: Restores, now: Instant) -> Option<Instant> {
+        self.losses = self.losses.saturating_add(1);
+        if self.losses <= restores.of_an_object {
+            return None;
+        }
+        if self.together <= now {
+            self.together = now + TOGETHER;
+        }
+        Some(self.together)
+    }
+
+    /// Counts a write that failed, and decides until when the object is left alone.
+    fn fail(&mut self, version: &str, error: &Error, restores: Restores, now: Instant) {
+        let together = self.count_loss(restores, now);
+        let failed = &mut self.failed;
+        failed.count = failed.count.saturating_add(1);
+        (failed.last, failed.version, failed.error) = (Some(now), version.to_owned(), error.to_string());
+        let further = failed.count.saturating_sub(restores.of_an_object);
+        let earliest = if further > 0 { now + pause(further) } else { now };
+        failed.until = together.map(|together| next_of(together, earliest));
+    }
+
     /// Counts a loss of these fields, and decides until when each is left alone.
     fn lose(&mut self, lost: &[Path], writer_of: impl Fn(&Path) -> String, restores: Restores, now: Instant) {
         // One that is left alone, or is to be applied next, is not lost again.
@@ -140,11 +165,7 @@ impl Object {
         if lost.is_empty() {
             return;
         }
-        self.losses = self.losses.saturating_add(1);
-        let is_together = self.losses > restores.of_an_object;
-        if is_together && self.together <= now {
-            self.together = now + TOGETHER;
-        }
+        let together = self.count_loss(restores, now);
         for path in lost {
             let dispute = self.disputes.entry(path.clone()).or_insert_with(|| Dispute {
                 manager: String::new(),
@@ -156,9 +177,9 @@ impl Object {
             (dispute.lost, dispute.manager) = (now, writer_of(path));
             let further = dispute.losses.saturating_sub(restores.of_a_field);
             let own = (further > 0).then(|| now + pause(further));
-            dispute.until = match own {
-                own if !is_together => own,
-                own => Some(next_of(self.together, own.unwrap_or(now))),
+            dispute.until = match together {
+                Some(together) => Some(next_of(together, own.unwrap_or(now))),
+                None => own,
             };
         }
     }
@@ -226,7 +247,7 @@ impl Guard {
             objects.retain(|_, object| object.sent.elapsed() < REACTION || !object.disputes.is_empty());
         }
         let object = objects.entry(key(child, part)).or_insert_with(|| Object::new(child.digest(), now));
-        (object.desired, object.sent, object.failed) = (child.digest(), now, Failed::default());
+        (object.desired, object.sent, object.failed.until) = (child.digest(), now, None);
         for dispute in object.disputes.values_mut() {
             dispute.until = dispute.until.filter(|until| *until > now);
         }
@@ -244,15 +265,11 @@ impl Guard {
         if object.desired != child.digest() {
             (object.desired, object.failed) = (child.digest(), Failed::default());
         }
-        let failed = &mut object.failed;
         // Otherwise nothing has changed it: then it is retried as any object is.
-        if failed.version != version {
-            failed.count = failed.count.saturating_add(1);
-            (failed.version, failed.error) = (version.to_owned(), error.to_string());
-            let further = failed.count.saturating_sub(self.restores.of_an_object);
-            failed.until = (further > 0).then(|| now + pause(further));
+        if object.failed.version != version {
+            object.fail(version, error, self.restores, now);
         }
-        failed.until.is_some_and(|until| until > now)
+        object.failed.until.is_some_and(|until| until > now)
     }
 
     /// The fields of the child that another writer changes back.
@@ -261,8 +278,9 @@ impl Guard {
         let object = objects.get_mut(&key(child, part))?;
         let now = Instant::now();
         object.disputes.retain(|_, dispute| dispute.until.is_some() || now < dispute.lost + CALM);
-        if object.disputes.is_empty() {
-            object.losses = 0;
+        let has_failed = object.failed.last.is_some_and(|last| now < last + CALM);
+        if object.disputes.is_empty() && !has_failed {
+            (object.losses, object.failed) = (0, Failed::default());
         }
         let is_contended = |dispute: &Dispute| {
             dispute.until.is_some()
