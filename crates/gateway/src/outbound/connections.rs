@@ -124,9 +124,20 @@ impl Connections {
                 // The server had just closed an idle connection, and has received nothing.
                 Err(mut error) => match error.take_message().filter(|_| kept) {
                     Some(unsent) => request = unsent,
-                    None => return Err(error.into_error().into()),
+                    None => {
+                        // The others are likely to break as well: what is sent again must not be lost with one of them.
+                        self.forget(thread, &host);
+                        return Err(error.into_error().into());
+                    }
                 },
             }
+        }
+    }
+
+    /// Closes the idle connections to a host.
+    fn forget(&self, thread: usize, host: &Authority) {
+        if let Some(idle) = self.idle.get(thread) {
+            idle.lock().remove(host);
         }
     }
 
@@ -238,5 +249,49 @@ fn host_header(uri: &Uri) -> Option<HeaderValue> {
     match uri.port_u16().filter(|port| *port != usual) {
         Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
         None => HeaderValue::from_str(host).ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        net::TcpListener,
+        sync::watch,
+    };
+
+    use super::*;
+
+    #[tokio::test]
+    async fn after_a_connection_has_broken_the_next_request_has_a_new_one() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (count, mut accepted) = watch::channel(0);
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                count.send_modify(|count| *count += 1);
+                let number = *count.borrow();
+                tokio::spawn(async move {
+                    let mut requests = 0;
+                    // Each of the first two connections breaks at its second request.
+                    while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
+                        requests += 1;
+                        if number <= 2 && requests == 2 {
+                            return;
+                        }
+                        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                    }
+                });
+            }
+        });
+        let connections = Connections::new();
+        let request = || Request::get(format!("http://{address}/")).body(Full::default()).unwrap();
+        let (first, second) = tokio::join!(connections.send(request()), connections.send(request()));
+        drop((first.unwrap(), second.unwrap()));
+        accepted.wait_for(|count| *count == 2).await.unwrap();
+        assert!(matches!(connections.send(request()).await, Err(Error::Broken(_))));
+        assert!(!connections.has_idle());
+        connections.send(request()).await.unwrap();
+        assert_eq!(*accepted.borrow(), 3);
     }
 }
