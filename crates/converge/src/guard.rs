@@ -247,6 +247,9 @@ impl Guard {
             objects.retain(|_, object| object.sent.elapsed() < REACTION || !object.disputes.is_empty());
         }
         let object = objects.entry(key(child, part)).or_insert_with(|| Object::new(child.digest(), now));
+        if object.desired != child.digest() {
+            object.failed = Failed::default();
+        }
         (object.desired, object.sent, object.failed.until) = (child.digest(), now, None);
         for dispute in object.disputes.values_mut() {
             dispute.until = dispute.until.filter(|until| *until > now);
@@ -261,10 +264,12 @@ impl Guard {
     pub(crate) fn record_failure(&self, child: &Child, part: &str, version: &str, error: &Error) -> bool {
         let mut objects = self.lock();
         let now = Instant::now();
-        let object = objects.entry(key(child, part)).or_insert_with(|| Object::new(child.digest(), now));
-        if object.desired != child.digest() {
-            (object.desired, object.failed) = (child.digest(), Failed::default());
-        }
+        // What was never written fails for its own sake, however often the object changes: then the error itself is reported.
+        let Some(object) =
+            objects.get_mut(&key(child, part)).filter(|object| object.desired == child.digest())
+        else {
+            return false;
+        };
         // Otherwise nothing has changed it: then it is retried as any object is.
         if object.failed.version != version {
             object.fail(version, error, self.restores, now);

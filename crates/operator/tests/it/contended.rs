@@ -6,7 +6,7 @@ use futures::{StreamExt, TryStreamExt};
 use kube::{
     Api,
     api::{Patch, PatchParams},
-    core::{ApiResource, DynamicObject},
+    core::DynamicObject,
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::{Value, json};
@@ -14,7 +14,6 @@ use skep_api::kinds::MCPServer;
 use skep_converge::Kind;
 use skep_operator::resources::{ConfigMaps, Deployments, RoleBindings, Roles, Services};
 use skep_testkit::{
-    Namespace,
     audit::{Recording, Request},
     fixtures::TestServer,
 };
@@ -85,31 +84,20 @@ async fn rewrite(api: Api<DynamicObject>, kind: Kind, name: &'static str, fields
 }
 
 /// Merges other fields four times a second, whether they have changed or not.
-async fn rewrite_forever(test: &Namespace) {
+async fn rewrite_forever(fixture: &Fixture) {
     for turn in 0.. {
         for (kind, name, fields) in restless_fields(turn) {
             let params = PatchParams { field_manager: Some("hostile".into()), ..PatchParams::default() };
-            api(test, kind).patch(name, &params, &Patch::Strategic(&fields)).await.expect("it writes");
+            fixture.api(kind).patch(name, &params, &Patch::Strategic(&fields)).await.expect("it writes");
         }
         tokio::time::sleep(Duration::from_millis(250)).await;
     }
 }
 
-fn api(test: &Namespace, kind: Kind) -> Api<DynamicObject> {
-    let resource = ApiResource {
-        group: kind.group.into(),
-        version: kind.version.into(),
-        api_version: kind.api_version(),
-        kind: kind.kind.into(),
-        plural: kind.plural.into(),
-    };
-    Api::namespaced_with(test.client(), test.name(), &resource)
-}
-
-fn start(test: &Namespace) -> JoinSet<()> {
+fn start(fixture: &Fixture) -> JoinSet<()> {
     let mut controllers = JoinSet::new();
     for (kind, name, fields) in hostile_fields() {
-        controllers.spawn(rewrite(api(test, kind), kind, name, fields));
+        controllers.spawn(rewrite(fixture.api(kind), kind, name, fields));
     }
     controllers
 }
@@ -140,7 +128,7 @@ async fn a_field_that_another_controller_changes_back_is_left_alone_and_all_othe
     fixture.settle("fetch").await;
 
     let recording = fixture.record();
-    let controllers = start(&fixture.test);
+    let controllers = start(&fixture);
     let is_contended = |object: &DynamicObject| conditions(object).contains_key("Contended");
     let object = fixture.until_object(Servers::kind(), "fetch", "contended", is_contended).await;
     let all = object.data["status"]["conditions"].as_array().unwrap().iter();
@@ -168,7 +156,7 @@ async fn a_controller_that_changes_another_field_to_another_value_each_time_caus
     let fixture = Fixture::new().await;
     fixture.settled(&MCPServer::test("fetch").streamable_http()).await;
     let recording = fixture.record();
-    let hostile = tokio::time::timeout(WAR, rewrite_forever(&fixture.test));
+    let hostile = tokio::time::timeout(WAR, rewrite_forever(&fixture));
     assert!(hostile.await.is_err(), "it writes for a minute");
     let object = fixture.object(Servers::kind(), "fetch").await.unwrap();
     assert!(conditions(&object).contains_key("Contended"), "{object:#?}");

@@ -304,6 +304,11 @@ impl Fixture {
     }
 
     fn handle(&self, kind: Kind, name: &str) -> Handle<DynamicObject> {
+        Handle::new(self.api(kind), name)
+    }
+
+    /// The API of any kind.
+    pub(crate) fn api(&self, kind: Kind) -> Api<DynamicObject> {
         let resource = ApiResource {
             group: kind.group.into(),
             version: kind.version.into(),
@@ -311,7 +316,7 @@ impl Fixture {
             kind: kind.kind.into(),
             plural: kind.plural.into(),
         };
-        Handle::new(Api::namespaced_with(self.test.client(), self.test.name(), &resource), name)
+        Api::namespaced_with(self.test.client(), self.test.name(), &resource)
     }
 
     /// The events about objects of our own kinds. The API server publishes events as well, for instance about the addresses of
