@@ -25,7 +25,21 @@ impl Kubectl {
 
     /// Applies these objects.
     pub(crate) fn apply(&self, objects: &[Value]) -> Result<()> {
-        self.with_input(&["apply", "-f", "-"], manifests::file(objects).as_bytes()).map(drop)
+        self.send(&["apply"], objects)
+    }
+
+    /// Runs a command that reads a file, with these objects.
+    pub(crate) fn send(&self, args: &[&str], objects: &[Value]) -> Result<()> {
+        let args = [args, &["-f", "-"]].concat();
+        self.with_input(&args, manifests::file(objects).as_bytes()).map(drop)
+    }
+
+    /// The objects of a file, none of which is created.
+    pub(crate) fn parse(&self, file: &str) -> Result<Vec<Value>> {
+        let args = ["create", "--dry-run=client", "--validate=false", "-o", "json", "-f", "-"];
+        let output = self.with_input(&args, file.as_bytes())?;
+        let parsed = serde_json::Deserializer::from_str(&output).into_iter();
+        Ok(parsed.collect::<Result<_, _>>()?)
     }
 
     /// An object, or a list of them.

@@ -66,6 +66,9 @@ struct Args {
     /// The sources of ToolHive, whose charts are installed first: make migration.
     #[arg(long, conflicts_with = "shell", conflicts_with = "only")]
     toolhive: Option<PathBuf>,
+    /// A folder with what ToolHive's operator wrote, which is migrated instead.
+    #[arg(long, conflicts_with = "shell", conflicts_with = "only", conflicts_with = "toolhive")]
+    recording: Option<PathBuf>,
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,
@@ -83,7 +86,7 @@ fn main() -> ExitCode {
     let args = Args::parse();
     let result = match &args.inside {
         Some(folder) if args.shell => shell::run(&args, folder),
-        Some(folder) if args.toolhive.is_some() => migration::run(&args, folder),
+        Some(folder) if args.toolhive.is_some() || args.recording.is_some() => migration::run(&args, folder),
         Some(folder) => cases::run(&args, folder),
         None => outside::run(&args),
     };

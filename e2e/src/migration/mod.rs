@@ -1,4 +1,9 @@
-//! The steps of docs/migrating-from-toolhive.md, with ToolHive's own operator, proxies and charts, under load.
+//! The steps of docs/migrating-from-toolhive.md under load: with ToolHive's own operator, proxies and charts, or with what they left.
+
+mod cluster;
+mod program;
+mod recording;
+mod toolhive;
 
 use std::{
     env,
@@ -15,27 +20,28 @@ use crate::{
     call::{Caller, Calling, Load},
     cases::{print_result, url},
     helm::Helm,
-    kubectl::{Kubectl, ready},
-    manifests::{self, SYSTEM, USERS},
+    kubectl::ready,
+    manifests::{SYSTEM, USERS},
     node::Node,
     stopwatch::{print_elapsed, until},
 };
 
-/// Where ToolHive's operator runs.
-const TOOLHIVE: &str = "toolhive-system";
-const OPERATOR: &str = "deployment/toolhive-operator";
-/// The servers, with their transports. Clients of streamable HTTP call the first two all the time.
-const SERVERS: [(&str, &str); 3] = [("web", "streamable-http"), ("local", "stdio"), ("events", "sse")];
-const CALLED: usize = 2;
+use cluster::Cluster;
+use program::Program;
+use recording::Recording;
+use toolhive::{Calls, Proxy, Toolhive};
 
 /// Runs all steps.
 pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let begin = Instant::now();
     let node = Node::start(args, folder)?;
-    for image in ["thv-operator", "thv-proxyrunner"] {
-        node.import(image)?;
-    }
-    let migration = Migration::new(args, &node)?;
+    let toolhive: Box<dyn Toolhive> = match (&args.toolhive, &args.recording) {
+        (Some(sources), _) => Box::new(Program::new(sources, &node)?),
+        (None, recording) => {
+            Box::new(Recording::new(recording.as_deref().context("no recording is named")?, &node)?)
+        }
+    };
+    let migration = Migration::new(args, &node, toolhive)?;
     print_elapsed(begin, "the node is ready, with its images");
     let passed = migration.run_all(&node)?;
     print_elapsed(begin, if passed { "all steps passed" } else { "a step failed" });
@@ -43,41 +49,27 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
 }
 
 struct Migration<'a> {
-    kubectl: &'a Kubectl,
-    helm: Helm<'a>,
-    caller: Caller<'a>,
+    cluster: Cluster<'a>,
+    toolhive: Box<dyn Toolhive + 'a>,
     /// The program that an administrator runs.
     skep: PathBuf,
-    /// The sources of ToolHive.
-    toolhive: &'a Path,
-    /// ToolHive's images, as the docs name them.
-    runner: String,
-    vmcp: String,
 }
 
 /// A step of a migration.
 type Step<'a> = fn(&Migration<'a>) -> Result<()>;
 
-/// The load on all servers.
+/// The load on all proxies that can be called.
 struct AllLoad(Vec<(&'static str, Calling)>);
 
 impl<'a> Migration<'a> {
-    fn new(args: &'a Args, node: &'a Node<'a>) -> Result<Self> {
-        let toolhive = args.toolhive.as_deref().context("ToolHive's sources are not named")?;
-        // A module's folder ends with its version.
-        let version =
-            toolhive.to_str().and_then(|path| path.rsplit_once('@')).context("no version of ToolHive")?.1;
-        let image = |name: &str| format!("ghcr.io/stacklok/toolhive/{name}:{version}");
+    fn new(args: &'a Args, node: &'a Node<'a>, toolhive: Box<dyn Toolhive + 'a>) -> Result<Self> {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
-        Ok(Self {
+        let cluster = Cluster {
             kubectl: &node.kubectl,
             helm: Helm { program: &args.helm, kubeconfig: &node.kubectl.kubeconfig },
             caller: Caller { sdk: &args.sdk, script, from: Vec::new() },
-            skep: env::current_exe()?.with_file_name("skep"),
-            toolhive,
-            runner: image("proxyrunner"),
-            vmcp: image("vmcp"),
-        })
+        };
+        Ok(Self { cluster, toolhive, skep: env::current_exe()?.with_file_name("skep") })
     }
 
     /// Runs the steps one after the other, and returns whether all passed.
@@ -103,27 +95,16 @@ impl<'a> Migration<'a> {
     }
 
     fn install_toolhive(&self) -> Result<()> {
-        let chart = |name: &str| self.toolhive.join("deploy/charts").join(name);
-        self.helm.install("toolhive-operator-crds", &chart("operator-crds"), TOOLHIVE, &[])?;
-        self.helm.install("toolhive-operator", &chart("operator"), TOOLHIVE, &[])?;
-        for (name, transport) in SERVERS {
-            self.kubectl.apply(&[manifests::server(name, transport)])?;
-        }
-        SERVERS.into_iter().try_for_each(|(name, transport)| self.wait_until_ready(name, transport))
-    }
-
-    fn wait_until_ready(&self, name: &str, transport: &str) -> Result<()> {
-        self.kubectl.wait(&["mcpserver", name, "-n", USERS], |live| {
-            ["Ready", "Running"].contains(&live["status"]["phase"].as_str().unwrap_or_default())
-        })?;
-        self.caller.echo_until_response(&url(name, transport), transport)?.response_time().map(drop)
+        self.toolhive.install(&self.cluster)
     }
 
     fn plan(&self) -> Result<()> {
         let (code, plan) = self.planned()?;
         ensure!(code == Some(2), "exit code {code:?}:\n{plan}");
         ensure!(plan.contains("No pod is replaced. Nothing was written."), "{plan}");
-        ensure!(plan.contains("take-over Deployment web (from thv-operator)"), "{plan}");
+        for Proxy { name, .. } in self.toolhive.proxies() {
+            ensure!(plan.contains(&format!("take-over Deployment {name} (from thv-operator)")), "{plan}");
+        }
         Ok(())
     }
 
@@ -131,9 +112,9 @@ impl<'a> Migration<'a> {
     fn planned(&self) -> Result<(Option<i32>, String)> {
         let output = Command::new(&self.skep)
             .args(["plan", "-A"])
-            .env("KUBECONFIG", &self.kubectl.kubeconfig)
-            .env("TOOLHIVE_RUNNER_IMAGE", &self.runner)
-            .env("VMCP_IMAGE", &self.vmcp)
+            .env("KUBECONFIG", &self.cluster.kubectl.kubeconfig)
+            .env("TOOLHIVE_RUNNER_IMAGE", &self.toolhive.images().runner)
+            .env("VMCP_IMAGE", &self.toolhive.images().vmcp)
             .output()
             .context("cannot start skep")?;
         let text = [output.stdout, output.stderr].concat();
@@ -144,12 +125,12 @@ impl<'a> Migration<'a> {
         let before = self.versions()?;
         self.install_skep(&["operator.observe=true"])?;
         until("it has observed every server", || {
-            let log = self.kubectl.run(&["logs", "-n", SYSTEM, "deployment/skep"])?;
+            let log = self.cluster.kubectl.run(&["logs", "-n", SYSTEM, "deployment/skep"])?;
             let is_seen = |name: &str| {
                 log.lines()
                     .any(|line| line.contains("observed") && line.contains(&format!("\"name\":\"{name}\"")))
             };
-            Ok(SERVERS.into_iter().all(|(name, _)| is_seen(name)).then_some(()))
+            Ok(self.toolhive.proxies().iter().all(|proxy| is_seen(proxy.name)).then_some(()))
         })?;
         ensure!(self.versions()? == before, "children were written");
         Ok(())
@@ -157,18 +138,19 @@ impl<'a> Migration<'a> {
 
     /// skep with ToolHive's images, as the docs set them.
     fn install_skep(&self, more: &[&str]) -> Result<()> {
-        let runner = format!("operator.toolhiveRunnerImage={}", self.runner);
-        let vmcp = format!("operator.vmcpImage={}", self.vmcp);
+        let images = self.toolhive.images();
+        let runner = format!("operator.toolhiveRunnerImage={}", images.runner);
+        let vmcp = format!("operator.vmcpImage={}", images.vmcp);
         let values = [&runner, &vmcp, "operator.quickProxies=false"];
-        self.helm.upgrade("skep", &[&values[..], more].concat())
+        self.cluster.helm.upgrade("skep", &[&values[..], more].concat())
     }
 
     fn switch_to_skep(&self) -> Result<()> {
         let (pods, load) = (self.pods()?, self.load()?);
-        self.scale(TOOLHIVE, OPERATOR, 0)?;
-        self.helm.upgrade("skep-crds", &["--take-ownership"])?;
+        self.toolhive.stop(&self.cluster)?;
+        self.cluster.helm.upgrade("skep-crds", &["--take-ownership"])?;
         self.install_skep(&["operator.observe=false"])?;
-        self.scale(SYSTEM, "deployment/skep", 1)?;
+        self.cluster.scale(SYSTEM, "deployment/skep", 1)?;
         until("there is nothing left to do", || {
             let (code, plan) = self.planned()?;
             ensure!(code == Some(0), "exit code {code:?}:\n{plan}");
@@ -180,12 +162,8 @@ impl<'a> Migration<'a> {
 
     fn switch_back(&self) -> Result<()> {
         let (pods, load) = (self.pods()?, self.load()?);
-        self.scale(SYSTEM, "deployment/skep", 0)?;
-        self.scale(TOOLHIVE, OPERATOR, 1)?;
-        // Once it serves a new one, it has seen the others.
-        self.kubectl.apply(&[manifests::server("late", "streamable-http")])?;
-        self.wait_until_ready("late", "streamable-http")?;
-        self.kubectl.run(&["delete", "mcpserver", "late", "-n", USERS, "--wait"])?;
+        self.cluster.scale(SYSTEM, "deployment/skep", 0)?;
+        self.toolhive.start(&self.cluster)?;
         load.check_nothing_lost()?;
         self.check_same(&pods)
     }
@@ -195,13 +173,9 @@ impl<'a> Migration<'a> {
         let load = self.load()?;
         let image = skep_operator::settings::DEFAULT_PROXY_IMAGE;
         self.install_skep(&["operator.toolhiveRunnerImage=", "operator.quickProxies=true"])?;
-        for (name, _) in SERVERS {
-            self.kubectl.wait(&["deployment", name, "-n", USERS], |live| {
-                let (spec, status) = (&live["spec"], &live["status"]);
-                spec["template"]["spec"]["containers"][0]["image"] == image
-                    && status["updatedReplicas"] == spec["replicas"]
-                    && status["replicas"] == spec["replicas"]
-                    && status["readyReplicas"] == spec["replicas"]
+        for Proxy { name, .. } in self.toolhive.proxies() {
+            self.cluster.wait_for_pods(name, |live| {
+                live["spec"]["template"]["spec"]["containers"][0]["image"] == image
             })?;
         }
         for (name, load) in load.0 {
@@ -214,32 +188,21 @@ impl<'a> Migration<'a> {
                 kept.failures.len()
             );
         }
-        SERVERS
-            .into_iter()
-            .try_for_each(|(name, transport)| self.caller.echo(&url(name, transport), transport))
-    }
-
-    fn scale(&self, namespace: &str, deployment: &str, replicas: u32) -> Result<()> {
-        self.kubectl.run(&["scale", deployment, "-n", namespace, "--replicas", &replicas.to_string()])?;
-        let name = deployment.rsplit('/').next().unwrap_or_default();
-        until("its pods are there, or have ended", || {
-            let live = self.kubectl.get(&[deployment, "-n", namespace])?;
-            let pods = self.kubectl.list(&["pods", "-n", namespace])?;
-            let own = |pod: &&Value| text(pod, "/metadata/name").starts_with(&format!("{name}-"));
-            let count = u32::try_from(pods.iter().filter(own).count())?;
-            let ready = live["status"]["readyReplicas"].as_u64().unwrap_or_default();
-            Ok((count == replicas && ready == u64::from(replicas)).then_some(()))
-        })
+        self.toolhive.proxies().iter().try_for_each(|proxy| self.cluster.wait_until_ready(*proxy))
     }
 
     fn load(&self) -> Result<AllLoad> {
-        let start = |(name, transport)| Ok((name, self.caller.load(&url(name, transport))?));
-        Ok(AllLoad(SERVERS.into_iter().take(CALLED).map(start).collect::<Result<_>>()?))
+        let called = self.toolhive.proxies().iter().filter(|proxy| proxy.calls == Calls::Continuous);
+        let start = |proxy: &Proxy| {
+            let url = url(proxy.name, proxy.transport);
+            Ok((proxy.name, self.cluster.caller.load(&url)?))
+        };
+        Ok(AllLoad(called.map(start).collect::<Result<_>>()?))
     }
 
     /// The pods of servers and proxies, with how often their containers were started.
     fn pods(&self) -> Result<Vec<(String, u64)>> {
-        let pods = self.kubectl.list(&["pods", "-n", USERS])?;
+        let pods = self.cluster.kubectl.list(&["pods", "-n", USERS])?;
         let described = |pod: &Value| {
             let restarts = pod.pointer("/status/containerStatuses/0/restartCount").and_then(Value::as_u64);
             (
@@ -247,8 +210,10 @@ impl<'a> Migration<'a> {
                 restarts.unwrap_or_default(),
             )
         };
-        let is_kept =
-            |pod: &&Value| SERVERS.iter().any(|(name, _)| text(pod, "/metadata/name").starts_with(name));
+        let is_kept = |pod: &&Value| {
+            let name = text(pod, "/metadata/name");
+            self.toolhive.proxies().iter().any(|proxy| name.starts_with(proxy.name))
+        };
         let mut all: Vec<_> = pods.iter().filter(is_kept).filter(|pod| ready(pod)).map(described).collect();
         all.sort();
         Ok(all)
@@ -271,6 +236,7 @@ impl<'a> Migration<'a> {
             )
         };
         Ok(self
+            .cluster
             .kubectl
             .list(&[kinds, "-n", USERS, "--show-managed-fields"])?
             .into_iter()
@@ -283,11 +249,12 @@ impl<'a> Migration<'a> {
             &["get", "mcpservers,mcpremoteproxies,all", "-A", "-o", "wide"][..],
             &["get", "events", "-A", "--sort-by=.lastTimestamp"],
             &["logs", "-n", SYSTEM, "deployment/skep", "--tail=30"],
-            &["logs", "-n", TOOLHIVE, OPERATOR, "--tail=30"],
         ] {
             println!("--- kubectl {}", args.join(" "));
-            println!("{}", self.kubectl.run(args).unwrap_or_else(|error| format!("{error:#}")));
+            println!("{}", self.cluster.kubectl.run(args).unwrap_or_else(|error| format!("{error:#}")));
         }
+        let log = self.toolhive.log(&self.cluster).unwrap_or_else(|error| format!("{error:#}"));
+        println!("--- ToolHive's operator\n{log}");
     }
 }
 
