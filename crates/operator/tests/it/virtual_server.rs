@@ -383,6 +383,37 @@ async fn the_operator_and_the_pods_write_one_status_and_neither_undoes_the_other
     fixture.operator.stop().await;
 }
 
+/// As ToolHive's vMCP image does: see docs/compatibility.md.
+#[tokio::test]
+async fn a_pod_that_replaces_the_whole_status_is_answered_once() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPGroup::test("all")).await;
+    server(&fixture, "front", json!({})).await;
+    fixture.test.kubelet().pod_of("front", "front-1").await;
+    settled(&fixture, "front").await;
+    let api = fixture.test.api::<VirtualMCPServer>();
+    // The order of its report is not stable.
+    for names in [["one", "two"], ["two", "one"], ["one", "two"]] {
+        let recording = fixture.record();
+        let backends = names.map(|name| json!({"name": name, "status": "unavailable"}));
+        let report =
+            json!({"phase": "Ready", "message": "theirs", "discoveredBackends": backends, "backendCount": 2});
+        fixture.report_as("vmcp", VirtualServers::kind(), "front", &report).await;
+        let is_restored = async || {
+            let status = api.get("front").await.unwrap().status.unwrap();
+            status.selector.is_some() && status.message.as_deref() == Some("unreachable backends: one, two")
+        };
+        until("restored", is_restored).await;
+        let status = settled(&fixture, "front").await.status.unwrap();
+        assert_eq!(status.discovered_backends.iter().map(|one| &one.name).collect::<Vec<_>>(), names);
+        assert_eq!(status.backend_count, Some(2));
+        // The status, which the pods may then share, and at most once more, without them.
+        let writes = recording.writes().await;
+        assert!(writes.len() <= 3, "{writes:?}");
+    }
+    fixture.operator.stop().await;
+}
+
 /// How many managers own something below this field of the status.
 async fn owners(fixture: &Fixture, field: &str) -> usize {
     let front: DynamicObject = fixture.object(VirtualServers::kind(), "front").await.unwrap();

@@ -109,8 +109,10 @@ fn state_of_backends(backends: &[DiscoveredBackend]) -> State {
     let is_unreachable = |backend: &&DiscoveredBackend| {
         !matches!(backend.status.as_deref(), Some("ready" | "unauthenticated"))
     };
-    let names: Vec<&str> =
+    let mut names: Vec<&str> =
         backends.iter().filter(is_unreachable).map(|backend| backend.name.as_str()).collect();
+    // Another order of a report is not another state.
+    names.sort_unstable();
     if names.is_empty() {
         let message = "Virtual MCP server is running";
         return State::new(VirtualMCPServerPhase::Ready, Ready::DeploymentReady, message);
