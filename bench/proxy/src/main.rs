@@ -138,12 +138,16 @@ async fn measured(
     for contender in contenders {
         let Contender { program: Program { name, .. }, authorization, .. } = contender;
         let (running, config) = contender.start(server.address).await?;
-        let idle = running.rss()?;
         let load = Load { authorization: authorization.as_deref().map(Arc::from), ..load.clone() };
-        load.warm_up().run(running.address).await.with_context(|| name.clone())?;
         let watchers = Watchers::attach(running.address, contender.watchers, provider).await?;
         let (name, turns) = (name.clone(), Vec::new());
-        proxies.push(Proxy { name, running, config, load, idle, turns, _watchers: watchers });
+        proxies.push(Proxy { name, running, config, load, idle: 0, turns, _watchers: watchers });
+    }
+    // Until they have released what only their start needed.
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    for proxy in &mut proxies {
+        proxy.idle = proxy.running.rss()?;
+        proxy.load.warm_up().run(proxy.running.address).await.with_context(|| proxy.name.clone())?;
     }
     let mut direct = Vec::new();
     for _ in 0..args.turns {

@@ -19,8 +19,8 @@ pub(crate) async fn print(contenders: &[Program], sessions: usize, rest: Duratio
             let backends = setup.start().await?;
             let program = Virtual::start(contender, &backends).await?;
             let megabytes = || anyhow::Ok(format!("{:.1}", program.running.rss()? as f64 / 1e6));
-            // It reads the lists of its backends by itself.
-            tokio::time::sleep(Duration::from_secs(2)).await;
+            // It reads the lists of its backends by itself, and releases what only its start needed.
+            tokio::time::sleep(Duration::from_secs(8)).await;
             let mut cells = vec![format!("{}: {}", setup.title, contender.name), megabytes()?];
             let client = Client::new(program.running.address, None);
             use_sessions(&client, CONNECTIONS, CALLS / CONNECTIONS)

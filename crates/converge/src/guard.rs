@@ -409,6 +409,7 @@ impl Reaction<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Kind;
 
     #[test]
     fn a_field_is_restored_a_few_times_at_once_and_then_less_and_less_often() {
@@ -450,6 +451,33 @@ mod tests {
         let start = Instant::now();
         let seconds = |wait| next_of(start, start + Duration::from_secs(wait)) - start;
         assert_eq!([0, 4, 15, 16].map(|wait| seconds(wait).as_secs()), [0, 15, 15, 30]);
+    }
+
+    fn child(replicas: u32) -> Child {
+        let kind = Kind::of::<k8s_openapi::api::apps::v1::Deployment>();
+        Child::from_value(kind, "ns".into(), "one".into(), json!({"spec": {"replicas": replicas}}))
+    }
+
+    #[test]
+    fn what_was_never_written_fails_for_its_own_sake_however_often_the_object_changes() {
+        let guard = Guard::new(Restores::default());
+        let error =
+            Error::Foreign { kind: "Deployment", name: "one".into(), owner: "MCPServer other".into() };
+        let fails = |child: &Child, versions: std::ops::Range<u32>| {
+            versions.map(|version| guard.record_failure(child, "", &version.to_string(), &error)).last()
+        };
+        assert_eq!(fails(&child(1), 0..100), Some(false));
+        guard.record_write(&child(1), "", false, || json!({}));
+        assert_eq!(fails(&child(2), 100..200), Some(false), "another state is a new write");
+        assert!(guard.contention(&child(2), "").is_none());
+        // A state that was written, and cannot be restored.
+        assert_eq!(fails(&child(1), 200..300), Some(true));
+        assert!(guard.contention(&child(1), "").is_some());
+        // The same version again is an ordinary retry.
+        let guard = Guard::new(Restores::default());
+        guard.record_write(&child(1), "", false, || json!({}));
+        let retried = (0..100).map(|_| guard.record_failure(&child(1), "", "7", &error)).last();
+        assert_eq!(retried, Some(false));
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tracing::info;
 use crate::{
     logs,
     signals::{IN_A_POD, shutdown_signal},
+    start_up::release_code_afterwards,
 };
 
 /// Show the servers of a cluster in the browser.
@@ -116,6 +117,7 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
     let console = Console::new(objects, calls, access)?.with_services(client).with_links(links()?);
     let console = Arc::new(console);
     info!(address = %listener.local_addr()?, "serving");
+    release_code_afterwards();
     Ok(serve(listener, console, Workers::default(), shutdown).await?)
 }
 

@@ -23,6 +23,7 @@ mod rbac;
 mod render;
 mod run;
 mod signals;
+mod start_up;
 mod vmcp;
 
 use std::{env, ffi::OsString, path::Path, process::ExitCode};

@@ -18,7 +18,7 @@ use tokio::{
     sync::watch,
 };
 
-use crate::logs;
+use crate::{logs, start_up::release_code_afterwards};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -116,6 +116,7 @@ pub(crate) fn run(mut args: Args) -> anyhow::Result<()> {
             stop.send_replace(true);
         });
         let options = options(args, &config);
+        release_code_afterwards();
         Ok(run::run(config, options, stopped).await?)
     })
 }

@@ -23,6 +23,7 @@ use crate::{
     authorization_server::Embedded,
     logs,
     signals::{IN_A_POD, drain, shutdown_signal},
+    start_up::release_code_afterwards,
 };
 
 /// Run the proxy in front of one MCP server.
@@ -99,6 +100,7 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));
         let restarts = server.as_ref().map(Starting::readiness);
         info!(name = config.name, address = %listener.local_addr()?, "serving");
+        release_code_afterwards();
         // It responds from here on, and requests wait for the server.
         let mut end: anyhow::Result<()> = Ok(());
         serve(listener, proxy.clone(), workers, async {

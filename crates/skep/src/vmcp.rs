@@ -19,6 +19,7 @@ use crate::{
     logs,
     manifests::located,
     signals::{IN_A_POD, drain, shutdown_signal},
+    start_up::release_code_afterwards,
 };
 
 /// Serve several MCP servers at one address.
@@ -107,6 +108,7 @@ fn serve_until_stopped(
         let server = Arc::new(settings.server(listen, cluster)?);
         server.check().await?;
         info!(address = %listener.local_addr()?, "serving");
+        release_code_afterwards();
         let in_a_pod = env::var_os(IN_A_POD).is_some();
         let stop = drain(shutdown, in_a_pod, || server.leave());
         Ok(serve(listener, server.clone(), workers, stop).await?)

@@ -167,7 +167,7 @@ impl<S: Kept> Memory<S> {
                     release.set(tokio::time::sleep(limits::RELEASE_PAUSE).fuse());
                 },
                 // On a thread that serves no requests.
-                () = &mut release => drop(tokio::task::spawn_blocking(skep_heap::release_unused)),
+                () = &mut release => drop(tokio::task::spawn_blocking(skep_memory::release_heap)),
             }
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use skep_mcp::{Envelope, Method, Rejection};
+use skep_mcp::{Envelope, Method, Rejection, stdio::line_of};
 use tokio::{sync::watch, time::timeout};
 
 use super::{
@@ -16,6 +16,7 @@ use super::{
     outbox::{Reply, outbox},
     outgoing::{Outgoing, Requester},
     queue::{NotQueued, Queue},
+    replaced::Replaced,
     router::{Link, Router},
     waiting::Waiting,
 };
@@ -107,13 +108,14 @@ impl Bridge {
     }
 
     /// Sends a notification or a response, unless it is not for the server.
-    pub(super) async fn send(
+    pub(super) async fn send<'a>(
         &self,
-        line: impl FnOnce(&mut Router) -> Option<Vec<u8>> + Send,
+        envelope: &Envelope<'a>,
+        route: impl FnOnce(&mut Router) -> Option<Replaced<'a>> + Send,
     ) -> Result<(), Rejection> {
-        let (queue, line) = self.when_open(|router, queue| (queue, line(router))).await?;
-        match line {
-            Some(line) => self.put(&queue, line).await,
+        let (queue, replaced) = self.when_open(|router, queue| (queue, route(router))).await?;
+        match replaced.and_then(|replaced| replaced.in_message(envelope.bytes())) {
+            Some(message) => self.put(&queue, line_of(message)).await,
             None => Ok(()),
         }
     }

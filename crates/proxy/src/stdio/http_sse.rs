@@ -76,10 +76,10 @@ impl StdioServer {
                 }
             }
             Message::Notification { .. } => {
-                self.bridge.send(|router| router.notification(&envelope, Some(&session))).await?;
+                self.bridge.send(&envelope, |router| router.notification(&envelope, Some(&session))).await?;
             }
             Message::Response { .. } => {
-                self.bridge.send(|router| router.response(&envelope, Some(&session))).await?;
+                self.bridge.send(&envelope, |router| router.response(&envelope, Some(&session))).await?;
             }
         }
         Ok(response::text(StatusCode::ACCEPTED, "Accepted"))

@@ -2,25 +2,50 @@
 
 use bytes::Bytes;
 use serde::Deserialize;
-use skep_mcp::{Edits, Envelope, Id, Json, Message, Method, Outcome, Raw, Rejection};
+use skep_mcp::{Envelope, Id, Kind, Message, Method, Outcome, Raw, Rejection};
 use tracing::debug;
 
 use super::{
     bridge::Bridge,
-    inflight::{Carries, From, Pending},
+    inflight::{Carries, From, Pending, SessionKey},
     level::Level,
     outbox::Reply,
-    router::{Router, ServerRequest, number_in, restored},
+    replaced::Replaced,
+    router::{Router, ServerRequest, number_in},
 };
 
 impl Pending {
     pub(super) fn carries_messages(&self) -> bool {
         self.carries == Carries::Stream
     }
+
+    /// The client's id in the places of the assigned number in a response: its id, and perhaps another.
+    fn restored<'a>(&self, id: Id<'a>, place: Option<Raw<'a>>) -> Option<Replaced<'a>> {
+        let replaced = Replaced::by_spelled(id.raw(), Id::spelled(&self.id)?.raw());
+        Some(match place {
+            Some(place) => replaced.and(self.id_in(place)?),
+            None => replaced,
+        })
+    }
+
+    /// The client's id in the place of the assigned number.
+    fn id_in<'a>(&self, place: Raw<'a>) -> Option<Replaced<'a>> {
+        let id = Id::spelled(&self.id)?.raw();
+        // A server that turns ids into strings does so with the client's as well.
+        let is_text = place.kind() == Kind::Text && id.kind() == Kind::Number;
+        Some(if is_text { Replaced::by_text(place, id.as_str()) } else { Replaced::by_spelled(place, id) })
+    }
 }
 
-/// Routes a line that starts like a message. It may have many megabytes, so it is parsed before the router is locked, and a
-/// response is copied after that: otherwise all other requests would wait.
+/// Where a message of the server goes.
+enum Recipient {
+    Session(SessionKey),
+    /// The client of this request, before the response.
+    Request(u64),
+}
+
+/// Routes a line that starts like a message. It may have many megabytes, so it is parsed before the router is locked, and
+/// copied after that: otherwise all other requests would wait.
 pub(super) fn route(bridge: &Bridge, line: &Bytes) {
     let envelope = match Envelope::parse_within(line, super::DEPTH) {
         Ok(envelope) => envelope,
@@ -37,18 +62,35 @@ pub(super) fn route(bridge: &Bridge, line: &Bytes) {
             let is_own =
                 |place: &Raw<'_>| number_in(*place).is_some_and(|number| number_in(id.raw()) == Some(number));
             let place = envelope.subscription_id().filter(is_own);
-            let answer = restored(line, &envelope, &pending, place);
+            let answer = pending.restored(id, place).and_then(|replaced| replaced.in_message(line));
+            let answer = answer.map_or_else(|| line.clone(), Bytes::from);
             // A client that reads too slowly for it gets an error in its place.
             pending.reply.push(Reply::Answer(answer)).ok();
         }
         Message::Response { id: None, .. } => debug!("error response of the server without an id"),
-        Message::Request { id, .. } => bridge.router().route_request(line, &envelope, id),
+        Message::Request { id, .. } => {
+            let routed = bridge.router().route_request(&envelope, id);
+            deliver(bridge, line, routed);
+        }
         Message::Notification { .. } => {
             if envelope.method() == Some(Method::ToolsListChanged) {
                 bridge.announce_tools();
             }
-            bridge.router().route_notification(line, &envelope);
+            let routed = bridge.router().route_notification(line, &envelope);
+            deliver(bridge, line, routed);
         }
+    }
+}
+
+/// Delivers a message that was routed. A client that has left meanwhile does not get it.
+fn deliver(bridge: &Bridge, line: &Bytes, routed: Option<(Replaced<'_>, Recipient)>) {
+    let Some((replaced, recipient)) = routed else { return };
+    let Some(message) = replaced.in_message(line).map(Bytes::from) else { return };
+    let mut router = bridge.router();
+    match recipient {
+        Recipient::Session(session) => router.deliver(&session, &message),
+        // If its client is too slow, the request ends, and what the server requests for it.
+        Recipient::Request(number) => router.send_before_response(number, Reply::Message(message)),
     }
 }
 
@@ -80,89 +122,105 @@ impl Router {
     }
 
     /// A request of the server goes to the one session with a request in flight: with several it is ambiguous.
-    fn route_request(&mut self, line: &Bytes, envelope: &Envelope<'_>, id: Id<'_>) {
-        let method = envelope.method().unwrap_or(Method::Other);
-        if method == Method::Ping {
-            return self.answer_ping(id);
+    fn route_request<'a>(
+        &mut self,
+        envelope: &Envelope<'_>,
+        id: Id<'a>,
+    ) -> Option<(Replaced<'a>, Recipient)> {
+        if envelope.method() == Some(Method::Ping) {
+            self.answer_ping(id);
+            return None;
         }
-        let From::Session(session) = self.inflight.from() else { return self.answer_unknown(id) };
+        let routed = self.recipient_of_request(envelope, id);
+        if routed.is_none() {
+            self.answer_unknown(id);
+        }
+        routed
+    }
+
+    fn recipient_of_request<'a>(
+        &mut self,
+        envelope: &Envelope<'_>,
+        id: Id<'a>,
+    ) -> Option<(Replaced<'a>, Recipient)> {
+        let method = envelope.method().unwrap_or(Method::Other);
+        let From::Session(session) = self.inflight.from() else { return None };
         let able = self.members.get(&session).is_some_and(|member| member.abilities.include(method));
         let listens = self.members.get(&session).is_some_and(|member| member.stream.is_some());
         let newest = self.inflight.of(&session).next().map(|(number, _)| number);
         let streams = self.inflight.of(&session).find(|(_, pending)| pending.carries_messages());
         let by_request = streams.map(|(number, _)| number);
-        let Some(request) = by_request.or(newest) else { return self.answer_unknown(id) };
+        let request = by_request.or(newest)?;
         if !able || (by_request.is_none() && !listens) {
-            return self.answer_unknown(id);
+            return None;
         }
         let request =
             ServerRequest { session: session.clone(), id: id.raw().as_str().as_bytes().into(), request };
-        let Some(number) = self.add_server_request(request) else { return self.answer_unknown(id) };
-        let Ok(message) = Edits::of(line).replace(id.raw(), Json::Number(number)).bytes() else { return };
-        let message = Bytes::from(message);
-        match by_request {
-            // If its client is too slow, the request ends, and this one with it.
-            Some(request) => self.send_before_response(request, Reply::Message(message)),
-            None => self.deliver(&session, &message),
-        }
+        let number = self.add_server_request(request)?;
+        let recipient = by_request.map_or(Recipient::Session(session), Recipient::Request);
+        Some((Replaced::by_number(id.raw(), number), recipient))
     }
 
-    fn route_notification(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
+    /// Delivers what concerns many, or is unchanged. The rest is returned.
+    fn route_notification<'a>(
+        &mut self,
+        line: &Bytes,
+        envelope: &Envelope<'a>,
+    ) -> Option<(Replaced<'a>, Recipient)> {
         if let Some(place) = envelope.subscription_id() {
-            let number = number_in(place).unwrap_or_default();
-            let Some(pending) = self.inflight.get(number) else {
-                return debug!("notification of the server for an unknown subscription");
-            };
-            pending.pulse.beat();
-            let message = restored(line, envelope, pending, Some(place));
-            return self.send_before_response(number, Reply::Message(message));
+            return self.route_subscribed(place);
         }
         match envelope.method().unwrap_or(Method::Other) {
-            Method::Progress => self.route_progress(line, envelope),
-            Method::Cancelled => self.route_cancellation(line, envelope),
+            Method::Progress => return self.route_progress(envelope),
+            Method::Cancelled => return self.route_cancellation(envelope),
             // Changes of lists concern all sessions, and disclose nothing of any.
             Method::ToolsListChanged | Method::PromptsListChanged | Method::ResourcesListChanged => {
                 self.broadcast(self.members.keys(), line);
             }
             Method::ResourcesUpdated => {
-                let Some(target) = envelope.target() else { return };
+                let target = envelope.target()?;
                 self.broadcast(self.members.subscribers(&target.name()), line);
             }
             Method::LogMessage => self.route_log_message(line, envelope),
             _ => self.route_to_only_session(line),
         }
+        None
+    }
+
+    /// A notification of a subscription, with the number of its request in this place, goes to the client of that.
+    fn route_subscribed<'a>(&self, place: Raw<'a>) -> Option<(Replaced<'a>, Recipient)> {
+        let number = number_in(place).unwrap_or_default();
+        let Some(pending) = self.inflight.get(number) else {
+            debug!("notification of the server for an unknown subscription");
+            return None;
+        };
+        pending.pulse.beat();
+        Some((pending.id_in(place)?, Recipient::Request(number)))
     }
 
     /// Progress goes to the client of the request.
-    fn route_progress(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
-        let Some(target) = envelope.target() else { return };
+    fn route_progress<'a>(&self, envelope: &Envelope<'a>) -> Option<(Replaced<'a>, Recipient)> {
+        let target = envelope.target()?;
         let number = number_in(target.raw).unwrap_or_default();
         let Some(pending) = self.inflight.get(number) else {
-            return debug!("progress of the server for an unknown request");
+            debug!("progress of the server for an unknown request");
+            return None;
         };
         pending.pulse.beat();
-        let Some(token) = &pending.token else { return };
-        let Some(token) = Raw::spelled(token) else { return };
-        if let Ok(message) = Edits::of(line).replace(target.raw, Json::Raw(token)).bytes() {
-            self.send_before_response(number, Reply::Message(message.into()));
-        }
+        let token = Raw::spelled(pending.token.as_deref()?)?;
+        Some((Replaced::by_spelled(target.raw, token), Recipient::Request(number)))
     }
 
     /// The server has cancelled one of its requests.
-    fn route_cancellation(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
-        let Some(target) = envelope.target() else { return };
+    fn route_cancellation<'a>(&mut self, envelope: &Envelope<'a>) -> Option<(Replaced<'a>, Recipient)> {
+        let target = envelope.target()?;
         let key = Id::spelled(target.raw.as_str().as_bytes()).map(|id| id.key());
         let same =
             |request: &ServerRequest| key.is_some() && Id::spelled(&request.id).map(|id| id.key()) == key;
-        let Some(number) =
-            self.server_requests.iter().find(|(_, request)| same(request)).map(|(number, _)| *number)
-        else {
-            return;
-        };
-        let Some(request) = self.remove_server_request(number) else { return };
-        if let Ok(message) = Edits::of(line).replace(target.raw, Json::Number(number)).bytes() {
-            self.deliver(&request.session, &message.into());
-        }
+        let number =
+            self.server_requests.iter().find(|(_, request)| same(request)).map(|(number, _)| *number)?;
+        let request = self.remove_server_request(number)?;
+        Some((Replaced::by_number(target.raw, number), Recipient::Session(request.session)))
     }
 
     /// Log messages go to the sessions that have set a level, from that level on. If none has, they go to the only

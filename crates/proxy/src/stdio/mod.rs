@@ -29,6 +29,7 @@ mod member;
 mod outbox;
 mod outgoing;
 mod queue;
+mod replaced;
 mod router;
 mod server;
 mod status;

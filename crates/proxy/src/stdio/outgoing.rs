@@ -9,6 +9,7 @@ use super::{
     inflight::{Carries, Effect, Pending, Pulse, SessionKey},
     level::Level,
     outbox::Outbox,
+    replaced::Replaced,
     router::{Router, number_in},
 };
 use crate::limits;
@@ -117,11 +118,11 @@ impl Router {
     }
 
     /// A notification for the server, unless it is not for the server.
-    pub(super) fn notification(
+    pub(super) fn notification<'a>(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &Envelope<'a>,
         session: Option<&SessionKey>,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Replaced<'a>> {
         match envelope.method() {
             // The server has one client, which becomes ready once.
             Some(Method::Initialized) => {
@@ -139,34 +140,32 @@ impl Router {
             }
             _ => {}
         }
-        Some(line_of(envelope.bytes().to_vec()))
+        Some(Replaced::default())
     }
 
     /// The client has cancelled one of its requests.
-    fn cancellation(&mut self, envelope: &Envelope<'_>, session: &SessionKey) -> Option<Vec<u8>> {
+    fn cancellation<'a>(&mut self, envelope: &Envelope<'a>, session: &SessionKey) -> Option<Replaced<'a>> {
         let target = envelope.target()?;
         let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
         let same = |pending: &Pending| Id::spelled(&pending.id).is_some_and(|id| id.key() == key);
         let (number, _) = self.inflight.of(session).find(|(_, pending)| same(pending))?;
         self.abandon(number, limits::CANCEL_TIME);
-        let edits = Edits::of(envelope.bytes()).replace(target.raw, Json::Number(number));
-        edits.bytes().ok().map(line_of)
+        Some(Replaced::by_number(target.raw, number))
     }
 
     /// A client's response to a request of the server, if that was sent in this session.
-    pub(super) fn response(
+    pub(super) fn response<'a>(
         &mut self,
-        envelope: &Envelope<'_>,
+        envelope: &Envelope<'a>,
         session: Option<&SessionKey>,
-    ) -> Option<Vec<u8>> {
+    ) -> Option<Replaced<'a>> {
         let id = envelope.id()?;
         let number = number_in(id.raw())?;
         if self.server_requests.get(&number)?.session != *session? {
             return None;
         }
         let request = self.remove_server_request(number)?;
-        let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(Id::spelled(&request.id)?.raw()));
-        edits.bytes().ok().map(line_of)
+        Some(Replaced::by_spelled(id.raw(), Id::spelled(&request.id)?.raw()))
     }
 }
 

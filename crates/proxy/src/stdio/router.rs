@@ -3,7 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
-use skep_mcp::{Edits, Envelope, Id, Json, Kind, Raw, Rejection, empty_result, stdio::line_of};
+use skep_mcp::{Id, Kind, Raw, Rejection, empty_result, stdio::line_of};
 use tracing::{debug, warn};
 
 use super::{
@@ -253,25 +253,4 @@ pub(super) fn number_in(value: Raw<'_>) -> Option<u64> {
         Kind::Text => serde_json::from_str::<String>(value.as_str()).ok()?.parse().ok(),
         _ => None,
     }
-}
-
-/// The message with the client's id in place of the assigned number.
-pub(super) fn restored(
-    message: &Bytes,
-    envelope: &Envelope<'_>,
-    pending: &Pending,
-    place: Option<Raw<'_>>,
-) -> Bytes {
-    let Some(id) = Id::spelled(&pending.id) else { return message.clone() };
-    let mut edits = Edits::of(message);
-    if let (Some(own), None) = (envelope.id(), envelope.method()) {
-        edits = edits.replace(own.raw(), Json::Raw(id.raw()));
-    }
-    if let Some(place) = place {
-        // A server that turns ids into strings does so with the client's as well.
-        let text = place.kind() == Kind::Text && id.raw().kind() == Kind::Number;
-        let with = if text { Json::Text(id.raw().as_str()) } else { Json::Raw(id.raw()) };
-        edits = edits.replace(place, with);
-    }
-    edits.bytes().map_or_else(|_| message.clone(), Bytes::from)
 }

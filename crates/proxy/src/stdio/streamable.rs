@@ -62,11 +62,13 @@ impl StdioServer {
         match envelope.message() {
             Message::Request { .. } => self.request(exchange, &envelope, session).await,
             Message::Notification { .. } => {
-                self.bridge.send(|router| router.notification(&envelope, session.as_ref())).await?;
+                self.bridge
+                    .send(&envelope, |router| router.notification(&envelope, session.as_ref()))
+                    .await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
             Message::Response { .. } => {
-                self.bridge.send(|router| router.response(&envelope, session.as_ref())).await?;
+                self.bridge.send(&envelope, |router| router.response(&envelope, session.as_ref())).await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
         }

@@ -1,4 +1,4 @@
-//! The memory that the allocator keeps although nothing uses it.
+//! The heap: memory that the allocator keeps although nothing uses it.
 //!
 //! The allocator of glibc returns little of what was freed: there is nearly always something in use behind it. A virtual server
 //! whose ten thousand sessions had ended was as large as with them, at 114 MB instead of 27 MB.
@@ -7,7 +7,7 @@
 ///
 /// This takes milliseconds, in which other threads may wait for memory, so it is for the time after much was freed. Where the
 /// allocator is not that of glibc, nothing happens.
-pub fn release_unused() {
+pub fn release_heap() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[expect(unsafe_code, reason = "a function of C")]
     // SAFETY: it has no preconditions; every thread may call it at any time.
@@ -19,12 +19,7 @@ pub fn release_unused() {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The memory of this process, in pages.
-    fn resident() -> usize {
-        let text = std::fs::read_to_string("/proc/self/statm").unwrap();
-        text.split(' ').nth(1).unwrap().parse().unwrap()
-    }
+    use crate::tests::resident;
 
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -38,7 +33,7 @@ mod tests {
         });
         let kept = resident();
         assert!(kept > full / 2, "the allocator returned it by itself: {kept} of {full}");
-        release_unused();
+        release_heap();
         let released = resident();
         assert!(released < kept / 2, "{released} of {kept}");
         assert_eq!(all.len(), 200);
