@@ -72,6 +72,7 @@ pub use matcher::{EvaluationError, Matcher, MatcherError};
 pub use method::{Treatment, treatment};
 pub use pdp::{Pdp, PdpContext, PdpHttp};
 pub use request::{Action, Feature, Hints, Principal, PrincipalKind, Resource};
+pub use size::LARGEST_STACK;
 pub use skep_config::run_config::Cedar;
 pub use subject::Subject;
 pub use warnings::Warning;

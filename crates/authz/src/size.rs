@@ -10,10 +10,14 @@ use crate::Error;
 const NESTING: usize = 64;
 /// How many operators and brackets one policy may have.
 const STEPS: usize = 2_000;
+/// Stack for each of them in optimised code.
+const OPTIMISED_FRAME: usize = 16 << 10;
 /// Stack for each of them. Frames of unoptimised code are several times as large.
-const FRAME: usize = if cfg!(debug_assertions) { 64 << 10 } else { 16 << 10 };
+const FRAME: usize = if cfg!(debug_assertions) { 4 * OPTIMISED_FRAME } else { OPTIMISED_FRAME };
 /// Stack that is needed in any case.
 const BASE: usize = 256 << 10;
+/// Stack for a decision of the largest policy, in optimised code. A thread with less of it gets another stack for each decision.
+pub const LARGEST_STACK: usize = BASE + STEPS * OPTIMISED_FRAME;
 
 /// Runs a function with the stack that so many steps need.
 pub(crate) fn with_stack<R>(steps: usize, run: impl FnOnce() -> R) -> R {

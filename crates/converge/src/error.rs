@@ -7,7 +7,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request failed.
-    #[error("cannot {verb} {kind} {object}: {}", error_chain(source))]
+    #[error("{}: {}", self.operation(), error_chain(source))]
     Request {
         /// The attempted operation.
         verb: &'static str,
@@ -42,6 +42,14 @@ impl Error {
         match self {
             Self::Request { kind, .. } | Self::Foreign { kind, .. } | Self::Malformed(kind, _) => Some(kind),
             Self::NoRandomness(_) => None,
+        }
+    }
+
+    /// What failed, without the text of the API server, which may differ at each attempt.
+    pub fn operation(&self) -> String {
+        match self {
+            Self::Request { verb, kind, object, .. } => format!("cannot {verb} {kind} {object}"),
+            Self::Foreign { .. } | Self::NoRandomness(_) | Self::Malformed(..) => self.to_string(),
         }
     }
 

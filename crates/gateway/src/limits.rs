@@ -159,5 +159,9 @@ pub const SIGNED_BODY: usize = 10 << 20;
 /// The stack of a thread that serves connections: enough for the largest policy, so that none needs another stack for each
 /// decision. It is reserved, and takes no memory until it is used.
 pub const STACK: usize = 34 << 20;
+/// How much of it is in use when a policy decides, at most: as much as a thread has by default.
+const STACK_IN_USE: usize = 2 << 20;
+const _: () =
+    assert!(STACK >= skep_authz::LARGEST_STACK + STACK_IN_USE, "STACK is too small for the largest policy");
 /// How long the server of a proxy may take to end with it.
 pub const END_TIME: Duration = Duration::from_secs(10);

@@ -349,3 +349,53 @@ impl World {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+    use k8s_openapi::api::core::v1::Secret;
+    use serde_json::{Value, json};
+    use skep_converge::Meta;
+
+    use super::*;
+
+    struct Secrets;
+
+    impl Watched for Secrets {
+        type Cached = ();
+
+        fn kind() -> Kind {
+            Kind::of::<Secret>()
+        }
+
+        fn project(_: &DynamicObject) {}
+    }
+
+    impl Readable for Secrets {
+        type Content = Value;
+
+        fn content(object: DynamicObject) -> Value {
+            object.data
+        }
+    }
+
+    #[test]
+    fn a_list_without_an_object_drops_its_content() {
+        let world = World::builder().watch::<Secrets>().offline();
+        let names = [("ns", "kept"), ("ns", "deleted"), ("other", "kept")];
+        for (namespace, name) in names {
+            let metadata = json!({"namespace": namespace, "name": name, "uid": "u", "resourceVersion": "1"});
+            world.load::<Secrets>(serde_json::from_value(json!({"metadata": metadata})).unwrap());
+        }
+        world.retain::<Secrets>(Some("ns"), &[("ns".into(), "kept".into())].into());
+
+        let cached = world.cached::<Secrets>().unwrap();
+        let meta = Meta { uid: "u".into(), ..Meta::default() };
+        let has_content = |(namespace, name): &(&str, &str)| {
+            let read = cached.contents.read::<Secrets>(None, namespace, name, &meta).now_or_never();
+            read.unwrap().unwrap().is_some()
+        };
+        let kept: Vec<_> = names.into_iter().filter(has_content).collect();
+        assert_eq!(kept, [("ns", "kept"), ("other", "kept")]);
+    }
+}

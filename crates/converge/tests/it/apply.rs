@@ -1,9 +1,9 @@
 //! Own fields are corrected by one write; the fields of others are left alone; nothing is sent when nothing differs.
 
-use k8s_openapi::api::core::v1::Secret;
+use k8s_openapi::api::core::v1::{Secret, Service};
 use kube::core::DynamicObject;
 use serde_json::{Value, json};
-use skep_converge::{Applied, Child, Error, Meta, Observed, prune};
+use skep_converge::{Applied, Child, Error, Kind, Meta, Observed, prune};
 
 use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
 
@@ -192,4 +192,26 @@ async fn a_secret_with_a_random_value_is_created_once_for_one_owner() {
     let foreign = fixture.writer.apply(&secret("another"), known, "another").await;
     assert!(matches!(foreign, Err(Error::Foreign { .. })), "{foreign:?}");
     assert_eq!(secrets.get("key").await.unwrap().data, made.data);
+}
+
+/// Ports are replaced only if they are why an apply fails: others may have changed them.
+#[tokio::test]
+async fn a_service_that_is_rejected_for_its_labels_keeps_its_ports() {
+    let fixture = Fixture::new().await;
+    let service = |label: &str| {
+        let port = json!({"name": "http", "port": 80, "protocol": "TCP"});
+        let body = json!({"metadata": {"labels": {"app": label}}, "spec": {"ports": [port]}});
+        Child::from_value(Kind::of::<Service>(), fixture.test.name().into(), "web".into(), body)
+    };
+    fixture.create(&service("web")).await;
+    let live: DynamicObject =
+        serde_json::from_value(json!(fixture.test.api::<Service>().get("web").await.unwrap())).unwrap();
+    let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
+
+    let rejected = service("not a label");
+    let applied = fixture.writer.apply(&rejected, Some((&meta, &observed)), &fixture.owner_uid()).await;
+    let error = applied.unwrap_err();
+    assert!(error.is_invalid() && error.to_string().contains("metadata.labels"), "{error}");
+    let writes = ["patch services web", "patch services web"];
+    assert_eq!(fixture.recording.writes().await, writes, "the creation and the rejected apply");
 }

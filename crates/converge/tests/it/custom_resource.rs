@@ -1,10 +1,14 @@
 //! The custom resource itself: metadata by conditional patches, status by own fields alone.
 
+use std::sync::Arc;
+
 use kube::{Api, api::PostParams, core::DynamicObject};
 use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_converge::{Applied, Child, Finalizer, Kind, Meta, Mode, Observed, Restores, Writer, annotate};
 use skep_testkit::{Namespace, audit::Recording, fixtures::TestServer};
+
+use crate::fixture::{MANAGER, interrupted_writer};
 
 const SERVERS: Kind =
     Kind { group: "toolhive.stacklok.dev", version: "v1beta1", kind: "MCPServer", plural: "mcpservers" };
@@ -132,6 +136,40 @@ async fn a_status_of_another_program_is_taken_over_once_and_fields_of_other_repo
     assert_eq!(texts(&tried), ["patch mcpservers/status fetch"], "a takeover is tried first");
     let writes = ["patch mcpservers fetch", "patch mcpservers/status fetch", "patch mcpservers/status fetch"];
     assert_eq!(texts(&made), writes);
+}
+
+#[tokio::test]
+async fn a_takeover_of_a_status_with_a_concurrent_report_is_a_conflict_and_its_retry_loses_nothing() {
+    let (test, _, _) = server().await;
+    let test = Arc::new(test);
+    let theirs = json!({"phase": "Ready", "conditions": [condition("Ready", "True")]});
+    foreign_update(&test, "other-operator", |status| *status = theirs).await;
+    let healthy = condition("BackendHealthy", "True");
+    let (other, reported) = (test.clone(), healthy.clone());
+    let writer = interrupted_writer(&test.admin("interrupted"), async move {
+        let add = |status: &mut Value| status["conditions"].as_array_mut().unwrap().push(reported);
+        foreign_update(&other, "health", add).await;
+    });
+    let apply = async || {
+        let ours = json!({"phase": "Pending", "conditions": [condition("Ready", "False")]});
+        let child = Child::status(SERVERS, test.name().into(), "fetch".into(), ours);
+        let live = live(&test).await;
+        let observed = Observed::of(&live, MANAGER);
+        writer.apply_status(&child, &Meta::of(&live.metadata), &observed).await
+    };
+
+    let error = apply().await.unwrap_err();
+    assert!(error.is_stale(), "{error}");
+    assert_eq!(live(&test).await.data["status"]["phase"], "Ready", "nothing is written yet");
+    assert!(matches!(apply().await.unwrap(), Applied::Written(_)));
+    let after = live(&test).await;
+    let expected = json!({"phase": "Pending", "conditions": [condition("Ready", "False"), healthy]});
+    assert_eq!(after.data["status"], expected);
+    let of_status =
+        after.metadata.managed_fields.unwrap().into_iter().filter(|entry| entry.subresource.is_some());
+    let mut managers: Vec<_> = of_status.filter_map(|entry| entry.manager).collect();
+    managers.sort_unstable();
+    assert_eq!(managers, ["health", MANAGER]);
 }
 
 #[tokio::test]

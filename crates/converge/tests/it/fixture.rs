@@ -1,13 +1,46 @@
 //! A Deployment for an owner, and a writer that is counted.
 
+use std::{
+    pin::Pin,
+    sync::{Arc, Mutex},
+};
+
+use http::{Method, Request};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::ConfigMap};
-use kube::core::DynamicObject;
+use kube::{
+    client::{Body, ClientBuilder},
+    core::DynamicObject,
+};
 use serde_json::{Value, json};
-use skep_converge::{Applied, Child, Kind, Meta, Mode, Observed, Restores, Writer};
-use skep_testkit::{Namespace, audit::Recording};
+use skep_converge::{Applied, Child, Kind, Meta, Mode, Observed, Restores, Result, Writer};
+use skep_testkit::{Namespace, User, audit::Recording};
+use tower::{BoxError, buffer::BufferLayer, filter::AsyncFilterLayer};
 
 pub(crate) const MANAGER: &str = "skep-test";
 pub(crate) const DEPLOYMENTS: Kind = Kind::of::<Deployment>();
+
+/// A writer before whose first write, dry runs apart, something else happens.
+pub(crate) fn interrupted_writer(
+    user: &User,
+    meanwhile: impl Future<Output = ()> + Send + 'static,
+) -> Writer {
+    let meanwhile: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(meanwhile);
+    let meanwhile = Arc::new(Mutex::new(Some(meanwhile)));
+    let interrupt = move |request: Request<Body>| {
+        let is_dry_run = request.uri().query().is_some_and(|query| query.contains("dryRun=All"));
+        let is_write = request.method() != Method::GET && !is_dry_run;
+        let meanwhile = is_write.then(|| meanwhile.lock().unwrap().take()).flatten();
+        async move {
+            if let Some(meanwhile) = meanwhile {
+                meanwhile.await;
+            }
+            Ok::<_, BoxError>(request)
+        }
+    };
+    let client = ClientBuilder::try_from(user.config()).unwrap().with_layer(&BufferLayer::new(8));
+    let client = client.with_layer(&AsyncFilterLayer::new(interrupt)).build();
+    Writer::new(client, MANAGER, Mode::Write, Restores::default())
+}
 
 /// One test's namespace, with an owner for children and a writer whose requests are recorded.
 pub(crate) struct Fixture {
@@ -72,9 +105,14 @@ impl Fixture {
 
     /// Applies the child, given the live object as a watch would deliver it.
     pub(crate) async fn converge(&self, child: &Child) -> Applied {
+        self.converge_by(&self.writer, child).await.unwrap()
+    }
+
+    /// The same by another writer.
+    pub(crate) async fn converge_by(&self, writer: &Writer, child: &Child) -> Result<Applied> {
         let live = self.live().await;
         let (meta, observed) = (Meta::of(&live.metadata), Observed::of(&live, MANAGER));
-        self.writer.apply(child, Some((&meta, &observed)), &self.owner_uid()).await.unwrap()
+        writer.apply(child, Some((&meta, &observed)), &self.owner_uid()).await
     }
 
     /// Creates the child.

@@ -1,9 +1,11 @@
 //! Objects that another program created are taken over once.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 use skep_converge::{Applied, Observed};
 
-use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER};
+use crate::fixture::{DEPLOYMENTS, Fixture, MANAGER, interrupted_writer};
 
 /// Creates the Deployment as another program would, by a plain write.
 async fn create_as(fixture: &Fixture, manager: &str, body: &Value) {
@@ -59,4 +61,27 @@ async fn fields_of_later_writers_stay_theirs() {
         "now"
     );
     assert_eq!(fixture.converge(&child).await, Applied::Unchanged);
+}
+
+#[tokio::test]
+async fn a_takeover_with_a_concurrent_write_is_a_conflict_and_its_retry_loses_nothing() {
+    let fixture = Arc::new(Fixture::new().await);
+    let child = fixture.deployment(|_| {});
+    create_as(&fixture, "other-operator", child.body()).await;
+    let other = fixture.clone();
+    let writer = interrupted_writer(&fixture.test.admin("interrupted"), async move {
+        let label = json!({"metadata": {"labels": {"team": "theirs"}}});
+        other.foreign_patch("application/merge-patch+json", "kubectl-label", &label).await;
+    });
+
+    let error = fixture.converge_by(&writer, &child).await.unwrap_err();
+    assert!(error.is_stale(), "{error}");
+    assert!(Observed::of(&fixture.live().await, MANAGER).takeover, "nothing is taken over yet");
+    assert!(matches!(fixture.converge_by(&writer, &child).await.unwrap(), Applied::TakenOver(_)));
+    let metadata = fixture.live().await.metadata;
+    assert_eq!(metadata.labels.unwrap()["team"], "theirs");
+    let mut managers: Vec<_> =
+        metadata.managed_fields.unwrap().into_iter().filter_map(|entry| entry.manager).collect();
+    managers.sort_unstable();
+    assert_eq!(managers, ["kubectl-label", MANAGER]);
 }

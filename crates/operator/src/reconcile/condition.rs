@@ -36,11 +36,13 @@ impl Condition {
 
     /// Whether a status has this condition already, whenever it came up.
     pub fn is_in(&self, conditions: &[StatusCondition]) -> bool {
-        conditions.iter().any(|old| {
-            old.type_ == self.type_
-                && old.reason == self.reason
-                && old.message == self.message
-                && old.status == status(self.is_met)
+        self.earlier(conditions).is_some_and(|old| old.message == self.message)
+    }
+
+    /// The condition in a status that differs at most in its message.
+    pub(super) fn earlier<'a>(&self, conditions: &'a [StatusCondition]) -> Option<&'a StatusCondition> {
+        conditions.iter().find(|old| {
+            old.type_ == self.type_ && old.reason == self.reason && old.status == status(self.is_met)
         })
     }
 

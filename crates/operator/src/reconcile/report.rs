@@ -107,7 +107,15 @@ fn problem_event<K: Controller>(
     };
     let of_type = |type_: &str| conditions.iter().find(|condition| condition.type_ == type_);
     let condition = of_type(reported_by).or_else(|| of_type(Ready::TYPE));
-    if condition.is_some_and(|condition| condition.is_in(computed.object.conditions())) {
+    let before = computed.object.conditions();
+    let is_reported = condition.is_some_and(|condition| match outcome {
+        // Each retry may fail with another text, for example with a time in it.
+        Outcome::Failed(error) => {
+            condition.earlier(before).is_some_and(|old| old.message.starts_with(&error.operation()))
+        }
+        _ => condition.is_in(before),
+    });
+    if is_reported {
         return None;
     }
     Some(if K::HAS_PODS { event.keeping_pods() } else { event })

@@ -2,7 +2,13 @@
 
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use k8s_openapi::{
+    api::{coordination::v1::Lease, core::v1::ServiceAccount},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+    jiff::Timestamp,
+};
+use kube::api::{Patch, PatchParams};
+use serde_json::{Value, json};
 use skep_api::kinds::MCPServer;
 use skep_operator::{
     permissions,
@@ -53,8 +59,8 @@ async fn ended(task: Running) -> Result<(), RunError> {
 }
 
 async fn change(test: &Namespace, name: &str) {
-    let patch = kube::api::Patch::Merge(json!({"spec": {"image": "registry.example/mcp:2"}}));
-    test.api::<MCPServer>().patch(name, &kube::api::PatchParams::default(), &patch).await.unwrap();
+    let patch = Patch::Merge(json!({"spec": {"image": "registry.example/mcp:2"}}));
+    test.api::<MCPServer>().patch(name, &PatchParams::default(), &patch).await.unwrap();
 }
 
 async fn until_applied(test: &Namespace, name: &str, generation: i64) {
@@ -123,6 +129,73 @@ async fn a_released_lease_is_acquired_before_it_would_have_expired() {
 
     second_stop.send_replace(true);
     ended(second_task).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_lease_is_released_after_the_last_write_of_a_reconciliation() {
+    let test = skep_testkit::namespace().await;
+    let user = candidate(&test, "only").await;
+    let (config, link) = user.linked_config().await;
+    let (task, stop) = start(&test, &user, config);
+    test.create_object(&MCPServer::test("one")).await;
+    until_applied(&test, "one", 1).await;
+
+    // A reconciliation makes many requests one after the other, a release makes two.
+    link.delay(Duration::from_millis(100));
+    let recording = user.record();
+    test.create_object(&MCPServer::test("two")).await;
+    test.object::<ServiceAccount>("two-proxy-runner").until("created", |account| account.is_some()).await;
+    stop.send_replace(true);
+    ended(task).await.unwrap();
+
+    let requests = recording.requests().await;
+    let writes: Vec<(String, Value)> = requests
+        .iter()
+        .filter(|request| request.is_write() && request.resource != "events")
+        .map(|write| (write.to_string(), write.body.as_ref().unwrap()["spec"]["holderIdentity"].clone()))
+        .filter(|(_, holder)| *holder != user.name())
+        .collect();
+    let last =
+        [("patch mcpservers/status two".into(), Value::Null), ("patch leases operator".into(), json!(""))];
+    assert!(writes.ends_with(&last), "the reconciliation in progress ends first: {writes:#?}");
+}
+
+/// Replicas never compare the times in a lease with their own clock.
+#[tokio::test]
+async fn the_lease_of_a_holder_whose_clock_is_wrong_is_acquired_when_it_is_silent_and_not_before() {
+    const DURATION: Duration = Duration::from_secs(6);
+    let test = skep_testkit::namespace().await;
+    let leases = test.api::<Lease>();
+    let lease = |renewed: Timestamp| {
+        json!({
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "operator"},
+            "spec": {
+                "holderIdentity": "other", "leaseDurationSeconds": DURATION.as_secs(), "renewTime": MicroTime(renewed),
+            },
+        })
+    };
+    let renew = async |renewed: Timestamp| {
+        let patch = Patch::Apply(lease(renewed));
+        leases.patch("operator", &PatchParams::apply("other").force(), &patch).await.unwrap();
+    };
+    let hour = Duration::from_secs(3600);
+    renew(Timestamp::now() - hour).await;
+    let (user, task, stop) = replica(&test, "only").await;
+    let writes = user.record();
+    test.create_object(&MCPServer::test("one")).await;
+
+    let start = Instant::now();
+    while start.elapsed() < DURATION + Duration::from_secs(4) {
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        renew(Timestamp::now() - hour).await;
+    }
+    assert_eq!(writes.writes().await, [] as [&str; 0], "a holder that renews an expired lease is alive");
+
+    // Its last sign of life: by its clock, the lease ends in an hour.
+    renew(Timestamp::now() + hour).await;
+    until_applied(&test, "one", 1).await;
+    stop.send_replace(true);
+    ended(task).await.unwrap();
 }
 
 #[tokio::test]

@@ -1,8 +1,19 @@
 //! What cannot be written or read is reported.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
+use http::{Method, Request};
 use k8s_openapi::api::{core::v1::Service, rbac::v1::Role};
+use kube::{
+    Client,
+    client::{Body, ClientBuilder},
+};
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPOIDCConfig, MCPServer};
 use skep_converge::Mode;
@@ -13,11 +24,13 @@ use skep_operator::{
     settings::Settings,
 };
 use skep_testkit::{
+    User,
     fixtures::{TestOidcConfig, TestServer},
     until,
 };
 use skep_world::{Target, Watched};
 use tokio::sync::watch;
+use tower::{BoxError, filter::FilterLayer};
 
 use crate::{
     fixture::{Fixture, options},
@@ -56,6 +69,45 @@ async fn a_status_that_is_rejected_is_counted_and_published_and_makes_the_operat
     let fixture = Fixture::of(test, user.clone(), user.config(), Settings::default()).stopped().await;
     let events = fixture.events().await;
     assert!(events.iter().any(|(reason, _)| reason == "StatusNotWritten"), "{events:?}");
+}
+
+/// A client whose writes of Deployments fail, each with another text.
+fn failing_client(user: &User) -> Client {
+    let attempts = Arc::new(AtomicUsize::new(1));
+    let reject = move |request: Request<Body>| -> Result<Request<Body>, BoxError> {
+        if *request.method() == Method::PATCH && request.uri().path().contains("/deployments/") {
+            return Err(format!("attempt {} failed", attempts.fetch_add(1, Ordering::Relaxed)).into());
+        }
+        Ok(request)
+    };
+    ClientBuilder::try_from(user.config()).unwrap().with_layer(&FilterLayer::new(reject)).build()
+}
+
+#[tokio::test]
+async fn a_write_that_fails_with_another_text_at_each_retry_is_one_event() {
+    let fixture = Fixture::new().await.stopped().await;
+    fixture.test.create_object(&MCPServer::test("fetch")).await;
+    let (client, namespace) = (failing_client(&fixture.user), fixture.test.name().to_owned());
+    let world = watches().start(&client, std::slice::from_ref(&namespace));
+    world.listed().await;
+    let settings = Arc::new(Settings::default());
+    let reconciler = Reconciler::<MCPServer>::new(client, world, settings, Arc::default(), Mode::Write);
+    let target =
+        Arc::new(Target { kind: Servers::kind(), namespace: namespace.clone().into(), name: "fetch".into() });
+    // The first one adds the finalizer alone.
+    reconciler.reconcile(&target).await.unwrap();
+    let recording = fixture.record();
+    for _ in 0..3 {
+        reconciler.reconcile(&target).await.unwrap_err();
+    }
+    let failed = |attempt| {
+        format!("cannot apply Deployment {namespace}/fetch: ServiceError: attempt {attempt} failed")
+    };
+    let message = fixture.test.object::<MCPServer>("fetch").get().await.status.unwrap().message.unwrap();
+    assert_eq!(message, failed(3), "the status has the last one");
+    let events = recording.requests().await.into_iter().filter(|request| request.resource == "events");
+    let notes: Vec<Value> = events.map(|event| event.body.unwrap()["note"].take()).collect();
+    assert_eq!(notes, [format!("{}; existing pods keep running", failed(1))]);
 }
 
 /// A deletion cannot be undone, so a stale cache does not decide it.

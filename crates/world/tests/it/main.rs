@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use k8s_openapi::api::core::v1::{ConfigMap, Secret};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, ServiceAccount};
 use kube::{
     api::{DeleteParams, Patch, PatchParams},
     core::DynamicObject,
@@ -232,6 +232,34 @@ async fn changes_during_an_interruption_of_the_watch_are_noticed() {
     let mut reader = fixture.world.reader(fixture.target("x"));
     assert_eq!(reader.get::<ConfigMaps>("deleted"), None);
     assert_eq!(reader.get::<ConfigMaps>("changed").unwrap().cached, json!({"a": "2"}));
+}
+
+/// A restore marks all revisions as compacted, so every watch lists again, and gets states that are older than the cached ones.
+#[tokio::test]
+async fn a_list_after_a_restore_from_a_backup_replaces_newer_states() {
+    let mut plane = ControlPlane::start().await;
+    let fixture = Fixture::new(plane.namespace().await).await;
+    let cached = || {
+        let mut reader = fixture.world.reader(fixture.target("reader"));
+        reader.get::<ConfigMaps>("one").map(|entry| entry.cached)
+    };
+    fixture.put("one", [("a", "from the backup")].into()).await;
+    assert_eq!(fixture.next().await, "one");
+    let mut lost = json!(fixture.test.api::<ConfigMap>().get("one").await.unwrap());
+    lost["metadata"]["resourceVersion"] = json!("1000000000");
+    lost["data"] = json!({"a": "written after the backup"});
+    fixture.world.record_write::<ConfigMaps>(&serde_json::from_value(lost).unwrap());
+    assert_eq!(fixture.next().await, "one");
+    assert_eq!(cached(), Some(json!({"a": "written after the backup"})));
+
+    // A new API server has no revisions before this one, so every watch must list again.
+    let account = json!({"metadata": {"name": "later"}});
+    fixture.test.create_object::<ServiceAccount>(&serde_json::from_value(account).unwrap()).await;
+    plane.api_link().drop_connections();
+    plane.kill_api_server();
+    plane.start_api_server().await;
+    assert_eq!(fixture.next().await, "one");
+    assert_eq!(cached(), Some(json!({"a": "from the backup"})));
 }
 
 #[tokio::test]

@@ -137,7 +137,7 @@ where
         + std::fmt::Debug,
 {
     let name = metadata.name.as_deref().unwrap_or_default();
-    api.get_opt(name).await.map_err(|source| failed::<K>("cannot read", name, source))
+    api.get_opt(name).await.map_err(|error| failed::<K>("cannot read", name, error))
 }
 
 /// Applies an object if it is unchanged since it was read. One that did not exist must still not exist; one that did
@@ -153,13 +153,9 @@ where
     let name = metadata.name.clone().unwrap_or_default();
     let params = PatchParams::apply(PROXY_FIELD_MANAGER).force();
     let applied = api.patch(&name, &params, &Patch::Apply(&object)).await;
-    applied.map_err(|source| failed::<K>("cannot apply", &name, source))
+    applied.map_err(|error| failed::<K>("cannot apply", &name, error))
 }
 
-fn failed<K: Resource<DynamicType = ()>>(
-    verb: &'static str,
-    name: &str,
-    source: kube::Error,
-) -> RuntimeError {
-    RuntimeError::Request { verb, object: format!("{} {name}", K::kind(&())), source }
+fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, name: &str, error: kube::Error) -> RuntimeError {
+    RuntimeError::Request { verb, object: format!("{} {name}", K::kind(&())), error }
 }

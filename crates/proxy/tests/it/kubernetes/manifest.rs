@@ -1,5 +1,7 @@
 //! The objects of a RunConfig, and that an API server accepts them.
 
+use std::error::Error;
+
 use serde_json::{Value, json};
 use skep_config::{RunConfig, annotations};
 use skep_proxy::runtime::kubernetes::{Kubernetes, Platform, RuntimeError, services, stateful_set};
@@ -238,6 +240,12 @@ async fn an_object_that_the_api_server_rejects_is_an_error_that_names_it() {
     let recording = fixture.proxy.record();
     let error = fixture.kubernetes().run(&config).await.err().unwrap();
     assert!(matches!(error, RuntimeError::Request { .. }), "{error}");
-    assert!(error.to_string().starts_with("cannot apply StatefulSet files: "), "{error}");
+    let expected = "cannot apply StatefulSet files: StatefulSet.apps \"files\" is invalid: \
+                    spec.template.spec.containers[0].image: Required value";
+    assert_eq!(error.to_string(), expected);
+    assert!(
+        error.source().is_none(),
+        "the command line prints an error with its sources, and would repeat it"
+    );
     assert_eq!(recording.writes().await, ["patch statefulsets files"]);
 }

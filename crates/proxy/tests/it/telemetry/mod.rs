@@ -343,6 +343,30 @@ async fn a_request_whose_client_disconnects_is_measured() {
 }
 
 #[tokio::test]
+async fn what_is_rejected_before_or_while_it_is_read_is_measured() {
+    let (server, collector) = (server().await, Collector::start().await);
+    let fixture = Fixture::new(&server, middleware(telemetry(&collector, json!({})))).await;
+    let rejected = [
+        (Method::PUT, "application/json", "", 405),
+        (Method::POST, "application/json", "{", 400),
+        (Method::POST, "text/plain", "{}", 415),
+    ];
+    for (method, content, body, status) in rejected {
+        let response = fixture.send(method, "/mcp", &[("content-type", content)], body.as_bytes()).await;
+        assert_eq!(response.status, status);
+    }
+    fixture.end().await;
+    let requests = collector.points("toolhive_mcp_requests");
+    let mut measured: Vec<_> = requests
+        .iter()
+        .map(|point| (&*point.attributes["status_code"], &*point.attributes["status"], point.count))
+        .collect();
+    measured.sort_by_key(|(status, ..)| *status);
+    assert_eq!(measured, [("400", "error", 1.0), ("405", "error", 1.0), ("415", "error", 1.0)]);
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
 async fn a_collector_has_tls_its_own_authority_and_headers() {
     let (server, collector) = (server().await, Collector::start().await);
     let (address, certificate) = with_tls(collector.0.address).await;

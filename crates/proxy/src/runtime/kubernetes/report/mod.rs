@@ -124,7 +124,7 @@ impl Reporter {
         issuer: Option<&Result<(), String>>,
     ) -> Result<(), RuntimeError> {
         let api = self.api().await?;
-        let failed = |verb| move |source| RuntimeError::Request { verb, object: self.object(), source };
+        let failed = |verb| move |error| RuntimeError::Request { verb, object: self.object(), error };
         let live = api.get(&self.name).await.map_err(failed("get"))?;
         let changed = || {
             let is_older = self.is_older.load(Ordering::Relaxed);
@@ -209,7 +209,7 @@ async fn announced(changes: &mut watch::Receiver<u64>) {
 /// Whether it is not permitted, or there is no such object: an attempt later would not help.
 fn is_final(error: &RuntimeError) -> bool {
     match error {
-        RuntimeError::Request { source: kube::Error::Api(status), .. } => {
+        RuntimeError::Request { error: kube::Error::Api(status), .. } => {
             matches!(status.code, 401 | 403 | 404)
         }
         RuntimeError::Config(_) => true,
