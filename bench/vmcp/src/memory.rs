@@ -14,29 +14,39 @@ const CONNECTIONS: usize = 16;
 
 pub(crate) async fn print(contenders: &[Program], sessions: usize, rest: Duration) -> Result<()> {
     print_row(&["", "idle", "20,000 calls", "sessions", "later"].map(Into::into));
+    let mut rows = Vec::new();
     for setup in SETUPS.into_iter().filter(|setup| !setup.slow) {
         for contender in contenders {
             let backends = setup.start().await?;
             let program = Virtual::start(contender, &backends).await?;
-            let megabytes = || anyhow::Ok(format!("{:.1}", program.running.rss()? as f64 / 1e6));
             // It reads the lists of its backends by itself, and releases what only its start needed.
             tokio::time::sleep(Duration::from_secs(8)).await;
-            let mut cells = vec![format!("{}: {}", setup.title, contender.name), megabytes()?];
+            let mut cells = vec![format!("{}: {}", setup.title, contender.name), megabytes(&program)?];
             let client = Client::new(program.running.address, None);
             use_sessions(&client, CONNECTIONS, CALLS / CONNECTIONS)
                 .await
                 .with_context(|| contender.name.clone())?;
-            cells.push(megabytes()?);
+            cells.push(megabytes(&program)?);
             use_sessions(&client, sessions, 1).await.with_context(|| contender.name.clone())?;
-            cells.push(megabytes()?);
-            if !rest.is_zero() {
-                tokio::time::sleep(rest).await;
-                cells.push(megabytes()?);
+            cells.push(megabytes(&program)?);
+            if rest.is_zero() {
+                print_row(&cells);
+            } else {
+                rows.push((cells, program, backends));
             }
-            print_row(&cells);
         }
     }
+    // All of them rest at the same time.
+    tokio::time::sleep(rest).await;
+    for (mut cells, program, _) in rows {
+        cells.push(megabytes(&program)?);
+        print_row(&cells);
+    }
     Ok(())
+}
+
+fn megabytes(program: &Virtual) -> Result<String> {
+    Ok(format!("{:.1}", program.running.rss()? as f64 / 1e6))
 }
 
 /// Starts sessions, calls a tool in each, and leaves them open.

@@ -7,7 +7,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request failed.
-    #[error("{}: {}", self.operation(), error_chain(source))]
+    #[error("{}: {}", self.operation(), error_chain(cause))]
     Request {
         /// The attempted operation.
         verb: &'static str,
@@ -15,8 +15,9 @@ pub enum Error {
         kind: &'static str,
         /// The object's namespace and name.
         object: String,
-        /// The error of the API server or the connection.
-        source: Box<kube::Error>,
+        /// The error of the API server or the connection. It is part of the message, and not the source of this error: otherwise a
+        /// chain of errors would have it twice.
+        cause: Box<kube::Error>,
     },
     /// The object exists, and another object controls it.
     #[error("{kind} {name} is controlled by {owner}: rename one of the two, or delete that {kind}")]
@@ -55,32 +56,32 @@ impl Error {
 
     /// Whether the object had changed, or was deleted, by the time of the write: reconciling again resolves it.
     pub fn is_stale(&self) -> bool {
-        matches!(self, Self::Request { source, .. }
-            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.is_conflict() || status.is_not_found()))
     }
 
     /// Whether the object was deleted by the time of the write.
     pub fn is_not_found(&self) -> bool {
-        matches!(self, Self::Request { source, .. }
-            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_not_found()))
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.is_not_found()))
     }
 
     /// Whether the API server denied the write.
     pub fn is_forbidden(&self) -> bool {
-        matches!(self, Self::Request { source, .. }
-            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.is_forbidden()))
     }
 
     /// Whether the API server rejected the request because the schema does not declare one of its fields.
     pub fn is_undeclared_field(&self) -> bool {
-        matches!(self, Self::Request { source, .. }
-            if matches!(source.as_ref(), kube::Error::Api(status) if status.message.contains("not declared in schema")))
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.message.contains("not declared in schema")))
     }
 
     /// Whether the API server rejected the request as invalid, so that a retry is useless until the spec changes.
     pub fn is_invalid(&self) -> bool {
-        matches!(self, Self::Request { source, .. }
-            if matches!(source.as_ref(), kube::Error::Api(status) if status.is_invalid()))
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.is_invalid()))
     }
 }
 

@@ -13,8 +13,8 @@ use crate::{Child, Error, Kind};
 
 /// Whether an apply failed because of a port of ours that has another number now.
 pub(crate) fn is_possible(child: &Child, error: &Error) -> bool {
-    let Error::Request { source, .. } = error else { return false };
-    let kube::Error::Api(status) = source.as_ref() else { return false };
+    let Error::Request { cause, .. } = error else { return false };
+    let kube::Error::Api(status) = cause.as_ref() else { return false };
     let mut causes = status.details.iter().flat_map(|details| &details.causes);
     child.kind == Kind::of::<Service>() && causes.any(|cause| cause.field.starts_with("spec.ports"))
 }

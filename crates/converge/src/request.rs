@@ -80,5 +80,5 @@ pub(crate) fn request_error(
     name: &str,
     source: kube::Error,
 ) -> Error {
-    Error::Request { verb, kind: kind.kind, object: format!("{namespace}/{name}"), source: Box::new(source) }
+    Error::Request { verb, kind: kind.kind, object: format!("{namespace}/{name}"), cause: Box::new(source) }
 }

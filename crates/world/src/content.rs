@@ -16,19 +16,20 @@ use crate::{
 
 /// An existing object could not be read.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read {what}: {}", error_chain(source))]
+#[error("cannot read {what}: {}", error_chain(cause))]
 pub struct ReadError {
     what: String,
-    source: Box<kube::Error>,
+    // Part of the message, and not the source, as in `skep_converge::Error`.
+    cause: Box<kube::Error>,
 }
 
 impl ReadError {
-    fn reading(kind: Kind, name: &str, source: kube::Error) -> Self {
-        Self { what: format!("{} {name}", kind.kind), source: Box::new(source) }
+    fn reading(kind: Kind, name: &str, cause: kube::Error) -> Self {
+        Self { what: format!("{} {name}", kind.kind), cause: Box::new(cause) }
     }
 
-    pub(crate) fn listing(kind: Kind, source: kube::Error) -> Self {
-        Self { what: format!("the list of {}", kind.plural), source: Box::new(source) }
+    pub(crate) fn listing(kind: Kind, cause: kube::Error) -> Self {
+        Self { what: format!("the list of {}", kind.plural), cause: Box::new(cause) }
     }
 }
 
