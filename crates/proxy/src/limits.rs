@@ -15,6 +15,9 @@ pub const SERVER_LISTEN_TIME: Duration = Duration::from_secs(10);
 /// The same for a server in the cluster, whose container may have started a moment ago on a busy node. Together with
 /// [`SERVER_START_TIME`] it is less than the minute for which clients wait.
 pub const POD_LISTEN_TIME: Duration = Duration::from_secs(25);
+/// How often a request that may be processed twice is sent again after its connection broke. A server that is being replaced may break
+/// more than one.
+pub const RESENDS: usize = 3;
 /// How long they wait between two tries.
 pub const SERVER_PAUSE: Duration = Duration::from_millis(100);
 /// How long a proxy whose server has not been available yet is not ready. It is less than the 90 s that the operator's

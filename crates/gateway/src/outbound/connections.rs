@@ -126,7 +126,7 @@ impl Connections {
                     Some(unsent) => request = unsent,
                     None => {
                         // The others are likely to break as well: what is sent again must not be lost with one of them.
-                        self.forget(thread, &host);
+                        self.forget(thread, &connection);
                         return Err(error.into_error().into());
                     }
                 },
@@ -134,11 +134,17 @@ impl Connections {
         }
     }
 
-    /// Closes the idle connections to a host.
-    fn forget(&self, thread: usize, host: &Authority) {
-        if let Some(idle) = self.idle.get(thread) {
-            idle.lock().remove(host);
-        }
+    /// Closes the idle connections to the same host or the same address: a pod may have several names.
+    fn forget(&self, thread: usize, broken: &Connection) {
+        let Some(idle) = self.idle.get(thread) else { return };
+        let address = |connection: &Connection| connection.0.peer.as_ref().map(|peer| peer.ip());
+        let same = |other: &Connection| {
+            other.0.host == broken.0.host || (address(other).is_some() && address(other) == address(broken))
+        };
+        idle.lock().retain(|_, connections| {
+            connections.retain(|connection| !same(connection));
+            !connections.is_empty()
+        });
     }
 
     /// A connection that can be used at once.
@@ -273,10 +279,10 @@ mod tests {
                 let number = *count.borrow();
                 tokio::spawn(async move {
                     let mut requests = 0;
-                    // Each of the first two connections breaks at its second request.
+                    // Each of the first three connections breaks at its second request.
                     while stream.read(&mut [0; 4096]).await.is_ok_and(|read| read > 0) {
                         requests += 1;
-                        if number <= 2 && requests == 2 {
+                        if number <= 3 && requests == 2 {
                             return;
                         }
                         stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
@@ -285,13 +291,20 @@ mod tests {
             }
         });
         let connections = Connections::new();
-        let request = || Request::get(format!("http://{address}/")).body(Full::default()).unwrap();
-        let (first, second) = tokio::join!(connections.send(request()), connections.send(request()));
-        drop((first.unwrap(), second.unwrap()));
-        accepted.wait_for(|count| *count == 2).await.unwrap();
-        assert!(matches!(connections.send(request()).await, Err(Error::Broken(_))));
-        assert!(!connections.has_idle());
-        connections.send(request()).await.unwrap();
-        assert_eq!(*accepted.borrow(), 3);
+        let request = |host: &str| {
+            Request::get(format!("http://{host}:{}/", address.port())).body(Full::default()).unwrap()
+        };
+        let (pod, service) = ("127.0.0.1", "localhost");
+        let (first, second, third) = tokio::join!(
+            connections.send(request(pod)),
+            connections.send(request(pod)),
+            connections.send(request(service))
+        );
+        drop((first.unwrap(), second.unwrap(), third.unwrap()));
+        accepted.wait_for(|count| *count == 3).await.unwrap();
+        assert!(matches!(connections.send(request(pod)).await, Err(Error::Broken(_))));
+        assert!(!connections.has_idle(), "one with another name of the same address is as old");
+        connections.send(request(service)).await.unwrap();
+        assert_eq!(*accepted.borrow(), 4);
     }
 }

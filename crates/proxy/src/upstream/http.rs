@@ -186,7 +186,8 @@ impl HttpServer {
             // It starts a session, and its server ended before it responded.
             (Err(error), None) if !error.is_connect() && is_repeatable(exchange) => {
                 debug!(%error, "connection lost: sending the request again");
-                let response = Box::pin(self.forward(exchange, None)).await.map_err(unreachable)?;
+                let again = self.repeatedly(|| self.forward(exchange, None));
+                let response = Box::pin(again).await.map_err(unreachable)?;
                 self.record(exchange, None, response).await
             }
             (Ok(response), current) => self.record(exchange, current, response).await,
@@ -214,6 +215,22 @@ impl HttpServer {
         };
         let pod = current.and_then(|current| current.session.pod.as_deref());
         self.send_when_available(self.uri(&exchange.method, exchange, pod), pod, build).await
+    }
+
+    /// Sends a request that may be processed twice, until a connection does not break.
+    pub(super) async fn repeatedly<F>(&self, send: impl Fn() -> F) -> Result<Response<UpstreamBody>, Error>
+    where
+        F: Future<Output = Result<Response<UpstreamBody>, Error>>,
+    {
+        for _ in 1..limits::RESENDS {
+            match send().await {
+                Err(error) if !error.is_connect() => debug!(%error, "connection lost: trying again"),
+                sent => return sent,
+            }
+            // What is ending has ended then.
+            tokio::time::sleep(limits::SERVER_PAUSE).await;
+        }
+        send().await
     }
 
     /// Sends a request, to this pod or to any. While a server in the cluster is starting or stopping, it waits:

@@ -296,7 +296,8 @@ impl HttpServer {
         };
         let any = self.uri(&Method::POST, exchange, None);
         let Ok(start) = post(headers.clone(), initialize) else { return failed() };
-        let Ok(response) = self.send_when_available(any, None, start).await else { return failed() };
+        let start = || self.send_when_available(any.clone(), None, &start);
+        let Ok(response) = self.repeatedly(start).await else { return failed() };
         let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
         let pod = self.pod(&response);

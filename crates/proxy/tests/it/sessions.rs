@@ -212,8 +212,8 @@ async fn a_long_initialize_is_stored_and_not_carried() {
     assert_eq!(answer.json()["result"]["session"], "s-2");
 }
 
-/// A server that ends once it has read its first request, and is started again. It counts what it has read.
-async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
+/// A server that ends that often, each time once it has read a request, and is started again. It counts what it has read.
+async fn ending(ends: usize) -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let (address, read) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
     let count = read.clone();
@@ -221,7 +221,7 @@ async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = vec![0; 1 << 16];
             assert_ne!(stream.read(&mut request).await.unwrap(), 0);
-            if count.fetch_add(1, Ordering::Relaxed) == 0 {
+            if count.fetch_add(1, Ordering::Relaxed) < ends {
                 continue;
             }
             let body = r#"{"jsonrpc":"2.0","id":7,"result":{}}"#;
@@ -235,12 +235,14 @@ async fn ending() -> (SocketAddr, Arc<AtomicUsize>) {
 
 #[tokio::test]
 async fn an_idempotent_request_is_sent_again_when_the_server_ends_and_others_are_not() {
-    for (message, expected, times) in [
-        (initialize(), StatusCode::OK, 2),
-        (call("tools/list", json!({})), StatusCode::OK, 2),
-        (call("tools/call", json!({"name": "pay"})), StatusCode::BAD_GATEWAY, 1),
+    for (message, ends, expected, times) in [
+        (initialize(), 1, StatusCode::OK, 2),
+        (initialize(), 2, StatusCode::OK, 3),
+        (initialize(), usize::MAX, StatusCode::BAD_GATEWAY, 4),
+        (call("tools/list", json!({})), 1, StatusCode::OK, 2),
+        (call("tools/call", json!({"name": "pay"})), 1, StatusCode::BAD_GATEWAY, 1),
     ] {
-        let (address, read) = ending().await;
+        let (address, read) = ending(ends).await;
         let fixture = Fixture::before(address, json!([])).await;
         assert_eq!(fixture.post(&[], &message).await.status, expected, "{message}");
         assert_eq!(read.load(Ordering::Relaxed), times, "{message}");
