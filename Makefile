@@ -91,7 +91,7 @@ CASE ?=
 e2e: for-node ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
 	$(progress) 'Running the cases'
 	@$(node) $(CASE)
-	$(if $(CASE),,$(if $(SKEP_COMPAT),@$(node) --recording $(abspath $(SKEP_COMPAT))))
+	$(if $(CASE),,$(if $(SKEP_COMPAT),@hack/image recorded-proxyrunner $(built)/skep >/dev/null && $(node) --recording $(abspath $(SKEP_COMPAT))))
 
 .PHONY: node
 node: for-node ## Start a node with the operator in it, and a shell with kubectl, helm and skep beside it (as root)
@@ -125,7 +125,6 @@ for-node:
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
 	@hack/image dex >/dev/null
-	@hack/image recorded-proxyrunner $(built)/skep >/dev/null
 
 .PHONY: fuzz
 fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)

@@ -7,7 +7,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The request failed.
-    #[error("{}: {}", self.operation(), error_chain(cause))]
+    #[error("cannot {verb} {kind} {object}: {}", error_chain(cause))]
     Request {
         /// The attempted operation.
         verb: &'static str,
@@ -46,11 +46,13 @@ impl Error {
         }
     }
 
-    /// What failed, without the text of the API server, which may differ at each attempt.
-    pub fn operation(&self) -> String {
+    /// Whether a message is about the same operation. The text of the API server after it may differ at each attempt.
+    pub fn is_reported_by(&self, message: &str) -> bool {
         match self {
-            Self::Request { verb, kind, object, .. } => format!("cannot {verb} {kind} {object}"),
-            Self::Foreign { .. } | Self::NoRandomness(_) | Self::Malformed(..) => self.to_string(),
+            Self::Request { verb, kind, object, .. } => {
+                message.starts_with(&format!("cannot {verb} {kind} {object}: "))
+            }
+            Self::Foreign { .. } | Self::NoRandomness(_) | Self::Malformed(..) => message == self.to_string(),
         }
     }
 
@@ -91,5 +93,23 @@ pub fn error_chain(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_text_is_the_same_failure_and_another_object_with_a_longer_name_is_not() {
+        let failure = |object: &str, text: &str| Error::Request {
+            verb: "apply",
+            kind: "Service",
+            object: object.into(),
+            cause: Box::new(kube::Error::Service(text.into())),
+        };
+        let error = failure("ns/one", "attempt 1");
+        assert!(error.is_reported_by(&failure("ns/one", "attempt 2").to_string()));
+        assert!(!error.is_reported_by(&failure("ns/one-headless", "attempt 1").to_string()));
     }
 }

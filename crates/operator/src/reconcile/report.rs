@@ -111,7 +111,7 @@ fn problem_event<K: Controller>(
     let is_reported = condition.is_some_and(|condition| match outcome {
         // Each retry may fail with another text, for example with a time in it.
         Outcome::Failed(error) => {
-            condition.earlier(before).is_some_and(|old| old.message.starts_with(&error.operation()))
+            condition.earlier(before).is_some_and(|old| error.is_reported_by(&old.message))
         }
         _ => condition.is_in(before),
     });
