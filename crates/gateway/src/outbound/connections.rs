@@ -26,6 +26,9 @@ use crate::{limits, workers};
 /// How long an idle connection is kept for the next request. Many servers in the cluster close one after five seconds,
 /// and a request on it would be lost.
 const KEPT: Duration = Duration::from_secs(4);
+/// How long it may take to be ready for the next request: the task that reads it has to run once. One whose server responded before it had
+/// read the whole request may never be.
+const READY_TIME: Duration = Duration::from_millis(50);
 /// How many of them are kept for each host, by each thread.
 const IDLE_CONNECTIONS: usize = 256;
 
@@ -151,7 +154,7 @@ impl Connections {
     async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
-            if connection.0.used.elapsed() < KEPT && connection.0.sender.ready().await.is_ok() {
+            if connection.0.used.elapsed() < KEPT && connection.is_ready().await {
                 return Some(connection);
             }
         }
@@ -194,6 +197,14 @@ impl Connections {
                 idle.expire(Instant::now());
             }
         }
+    }
+}
+
+impl Connection {
+    async fn is_ready(&mut self) -> bool {
+        let sender = &mut self.0.sender;
+        sender.is_ready()
+            || tokio::time::timeout(READY_TIME, sender.ready()).await.is_ok_and(|ready| ready.is_ok())
     }
 }
 
@@ -306,5 +317,51 @@ mod tests {
         assert!(!connections.has_idle(), "one with another name of the same address is as old");
         connections.send(request(service)).await.unwrap();
         assert_eq!(*accepted.borrow(), 4);
+    }
+
+    #[tokio::test]
+    async fn a_connection_that_breaks_ends_no_request_on_another() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let connections = Connections::new();
+        let request =
+            |path: &str| Request::get(format!("http://{address}/{path}")).body(Full::default()).unwrap();
+        let slow = connections.send(request("slow"));
+        let breaking = async {
+            let (mut first, _) = listener.accept().await.unwrap();
+            assert!(first.read(&mut [0; 4096]).await.unwrap() > 0);
+            let broken = connections.send(request("broken"));
+            let (broken, ()) = tokio::join!(broken, async {
+                let (mut second, _) = listener.accept().await.unwrap();
+                assert!(second.read(&mut [0; 4096]).await.unwrap() > 0);
+            });
+            assert!(matches!(broken, Err(Error::Broken(_))));
+            first.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.unwrap();
+            first
+        };
+        let (slow, _first) = tokio::join!(slow, breaking);
+        assert_eq!(slow.unwrap().status(), http::StatusCode::NO_CONTENT);
+    }
+
+    #[tokio::test]
+    async fn a_connection_on_which_the_last_request_is_not_read_is_not_used_again() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        tokio::spawn(async move {
+            let mut open = Vec::new();
+            while let Ok((mut stream, _)) = listener.accept().await {
+                // It reads the head alone, and responds.
+                assert!(stream.read(&mut [0; 16]).await.unwrap() > 0);
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+                open.push(stream);
+            }
+        });
+        let connections = Connections::new();
+        // More than the buffers of both sides hold.
+        let large = Full::new(Bytes::from(vec![0; 32 * 1024 * 1024]));
+        let request = Request::post(format!("http://{address}/")).body(large).unwrap();
+        drop(connections.send(request).await.unwrap());
+        let request = Request::get(format!("http://{address}/")).body(Full::default()).unwrap();
+        tokio::time::timeout(Duration::from_secs(30), connections.send(request)).await.unwrap().unwrap();
     }
 }
