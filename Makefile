@@ -88,10 +88,11 @@ browser: ## Test the pages of the console and of the authorization server in Chr
 
 CASE ?=
 .PHONY: e2e
-e2e: for-node ## Run operator, proxies and servers on a real node, as a user would (as root; CASE=part of a name)
+e2e: recording = $(if $(CASE),,$(SKEP_COMPAT))
+e2e: for-node ## Run operator, proxies and servers on real nodes, as a user would (as root; CASE=part of a name)
+	$(if $(recording),@hack/image recorded-proxyrunner $(built)/skep >/dev/null)
 	$(progress) 'Running the cases'
-	@$(node) $(CASE)
-	$(if $(CASE),,$(if $(SKEP_COMPAT),@hack/image recorded-proxyrunner $(built)/skep >/dev/null && $(node) --recording $(abspath $(SKEP_COMPAT))))
+	@$(node) $(or $(CASE),--nodes 2 $(if $(recording),--recording $(abspath $(recording))))
 
 .PHONY: node
 node: for-node ## Start a node with the operator in it, and a shell with kubectl, helm and skep beside it (as root)

@@ -10,6 +10,7 @@ mod kubectl;
 mod manifests;
 mod migration;
 mod node;
+mod nodes;
 mod outside;
 mod pki;
 mod podman;
@@ -66,9 +67,15 @@ struct Args {
     /// The sources of ToolHive, whose charts are installed first: make migration.
     #[arg(long, conflicts_with = "shell", conflicts_with = "only")]
     toolhive: Option<PathBuf>,
-    /// A folder with what ToolHive's operator wrote, which is migrated instead.
+    /// A folder with what ToolHive's operator wrote, which is migrated instead, or on one more node.
     #[arg(long, conflicts_with = "shell", conflicts_with = "only", conflicts_with = "toolhive")]
     recording: Option<PathBuf>,
+    /// Run the cases on this many nodes at the same time.
+    #[arg(long, conflicts_with = "shell", conflicts_with = "only", conflicts_with = "toolhive")]
+    nodes: Option<usize>,
+    /// The folder of nodes that share the cases.
+    #[arg(long, hide = true)]
+    shared: Option<PathBuf>,
     /// Where the logs of the node's programs stay.
     #[arg(long)]
     logs: PathBuf,
@@ -88,7 +95,10 @@ fn main() -> ExitCode {
         Some(folder) if args.shell => shell::run(&args, folder),
         Some(folder) if args.toolhive.is_some() || args.recording.is_some() => migration::run(&args, folder),
         Some(folder) => cases::run(&args, folder),
-        None => outside::run(&args),
+        None => match args.nodes {
+            Some(count) => nodes::run(&args, count),
+            None => outside::run(&args),
+        },
     };
     match result {
         Ok(code) => code,

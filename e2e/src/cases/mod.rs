@@ -13,7 +13,7 @@ mod seen;
 mod transports;
 mod virtual_server;
 
-use std::{path::Path, process::ExitCode, time::Instant};
+use std::{fs, path::Path, process::ExitCode, time::Instant};
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -25,6 +25,7 @@ use crate::{
     kubectl::{Kubectl, ready},
     manifests::{self, SYSTEM, USERS},
     node::Node,
+    nodes::Shared,
     podman::Podman,
     stopwatch::print_elapsed,
 };
@@ -94,23 +95,51 @@ const PODMAN_CASES: &[(&str, PodmanCase)] = &cases! { PodmanCase;
     run: skep_run_runs_images_with_podman, podman_keeps_nothing_of_a_killed_skep_run;
 };
 
+/// How many cases there are.
+pub(crate) fn count() -> usize {
+    CASES.len() + PODMAN_CASES.len()
+}
+
 /// Runs the cases one after the other, and starts what they need.
 pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let part = args.only.as_deref().unwrap_or_default();
     let begin = Instant::now();
     let podman: Vec<_> = PODMAN_CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
     let cluster: Vec<_> = CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
-    let all = podman.len() + cluster.len();
-    ensure!(all > 0, "no case has {part:?} in its name: see e2e/README.md");
-    let mut passed = 0;
-    if !podman.is_empty() {
-        passed += with_podman(args, folder, &podman)?;
+    ensure!(!podman.is_empty() || !cluster.is_empty(), "no case has {part:?} in its name: see e2e/README.md");
+    let shared = Shared(args.shared.clone());
+    let mut results = Results::default();
+    // Podman is started by the node that has the first of its cases.
+    if podman.first().is_some_and(|(name, _)| shared.claim(name)) {
+        with_podman(args, folder, &podman, &shared, &mut results)?;
     }
     if !cluster.is_empty() {
-        passed += with_cluster(args, folder, &cluster)?;
+        with_cluster(args, folder, &cluster, &shared, &mut results)?;
     }
-    print_elapsed(begin, &format!("{passed} of {all} cases passed"));
-    Ok(if passed == all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    if args.shared.is_none() {
+        print_elapsed(begin, &format!("{} of {} cases passed", results.passed, results.all));
+    }
+    Ok(if results.passed == results.all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// How many cases have run, and how many of them have passed.
+#[derive(Default)]
+struct Results {
+    all: usize,
+    passed: usize,
+}
+
+impl Results {
+    /// Prints how a case ended, and returns whether it passed.
+    fn add(&mut self, shared: &Shared, name: &str, begin: Instant, result: &Result<()>) -> Result<bool> {
+        let passed = print_result(name, begin, result);
+        self.all += 1;
+        if passed {
+            self.passed += 1;
+            shared.pass(name)?;
+        }
+        Ok(passed)
+    }
 }
 
 /// Prints how a case ended, and returns whether it passed.
@@ -123,16 +152,22 @@ pub(crate) fn print_result(name: &str, begin: Instant, result: &Result<()>) -> b
     result.is_ok()
 }
 
-/// Starts Podman for cases, and returns how many passed.
-fn with_podman(args: &Args, folder: &Path, chosen: &[(&str, PodmanCase)]) -> Result<usize> {
+/// Starts Podman for cases, and runs them.
+fn with_podman(
+    args: &Args,
+    folder: &Path,
+    chosen: &[(&str, PodmanCase)],
+    shared: &Shared,
+    results: &mut Results,
+) -> Result<()> {
     let begin = Instant::now();
     let podman = Podman::start(args, folder, "server-everything")?;
     print_elapsed(begin, "Podman is ready, with its image");
-    let passes = |(name, case): &&(&str, PodmanCase)| {
+    for (name, case) in chosen {
         let begin = Instant::now();
-        print_result(name, begin, &case(&podman))
-    };
-    Ok(chosen.iter().filter(passes).count())
+        results.add(shared, name, begin, &case(&podman))?;
+    }
+    Ok(())
 }
 
 /// The client, in this namespace or in that of the `nsenter` arguments.
@@ -141,8 +176,14 @@ fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
     Caller { sdk: &args.sdk, script, from }
 }
 
-/// Starts the node for cases, and returns how many passed.
-fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<usize> {
+/// Starts the node for cases, and runs those that no other node has begun.
+fn with_cluster(
+    args: &Args,
+    folder: &Path,
+    chosen: &[(&str, Case)],
+    shared: &Shared,
+    results: &mut Results,
+) -> Result<()> {
     let begin = Instant::now();
     let node = Node::start(args, folder)?;
     print_elapsed(begin, "the node is ready, with its images");
@@ -170,13 +211,13 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
         return Err(error);
     }
     print_elapsed(begin, "the operator is ready");
-    let mut passed = 0;
     for (name, case) in chosen {
+        if !shared.claim(name) {
+            continue;
+        }
         let begin = Instant::now();
         let result = case(&cluster).and_then(|()| node.check());
-        if print_result(name, begin, &result) {
-            passed += 1;
-        } else {
+        if !results.add(shared, name, begin, &result)? {
             print_diagnosis(kubectl);
         }
         // The next case starts with an empty cluster. After the last one, the kind no longer exists.
@@ -184,7 +225,7 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)]) -> Result<u
             kubectl.run(&["delete", KINDS, "--all", "-n", USERS, "--wait"])?;
         }
     }
-    Ok(passed)
+    Ok(())
 }
 
 /// Installs the charts as they are, and measures how long any pod takes here.
@@ -192,7 +233,10 @@ fn install(cluster: &Cluster<'_>) -> Result<()> {
     let begin = Instant::now();
     cluster.kubectl.apply(&[manifests::empty_pod()])?;
     cluster.kubectl.wait(&["pod", "empty", "-n", USERS], ready)?;
-    print_elapsed(begin, "from kubectl apply until an empty pod is ready");
+    // The first cases measure the same for servers. Other nodes beside this one make both longer.
+    let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split(' ').next().unwrap_or_default();
+    print_elapsed(begin, &format!("from kubectl apply until an empty pod is ready (load average {load})"));
     cluster.kubectl.run(&["delete", "pod", "empty", "-n", USERS])?;
     cluster.helm.upgrade("skep-crds", &["crds.keep=false"])?;
     cluster.helm.upgrade("skep", &[])?;
