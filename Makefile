@@ -195,7 +195,7 @@ lint: ## Check format, lints, dependencies and generated files
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(progress) 'Checking with clippy'
-	cargo clippy --workspace --all-targets $(locked) -- -D warnings
+	cargo clippy --workspace --all-targets $(locked) $(if $(LINT_TARGET_DIR),--target-dir '$(LINT_TARGET_DIR)') -- -D warnings
 	$(progress) 'Checking the dependencies'
 	@hack/tools cargo-deny cargo-machete >/dev/null
 	cargo deny check bans licenses sources
