@@ -29,7 +29,7 @@ pub enum RuntimeError {
         verb: &'static str,
         /// The kind and the name of the object.
         object: String,
-        /// Why it failed. It is not the source of this error: whoever prints all sources would print it twice, with the whole
+        /// Why it failed. It is not the source of this error: a log line with all sources would have it twice, with the whole
         /// response of the API server.
         error: kube::Error,
     },
