@@ -154,8 +154,17 @@ impl Connections {
     async fn idle(&self, thread: usize, host: &Authority) -> Option<Connection> {
         loop {
             let mut connection = self.idle.get(thread)?.take(host)?;
-            if connection.0.used.elapsed() < KEPT && connection.is_ready().await {
+            if connection.0.used.elapsed() >= KEPT {
+                continue;
+            }
+            if connection.0.sender.is_ready() {
                 return Some(connection);
+            }
+            match tokio::time::timeout(READY_TIME, connection.0.sender.ready()).await {
+                Ok(Ok(())) => return Some(connection),
+                Ok(Err(_closed)) => {}
+                // One wait for each request: a caller may have left many of these.
+                Err(_) => return None,
             }
         }
     }
@@ -197,14 +206,6 @@ impl Connections {
                 idle.expire(Instant::now());
             }
         }
-    }
-}
-
-impl Connection {
-    async fn is_ready(&mut self) -> bool {
-        let sender = &mut self.0.sender;
-        sender.is_ready()
-            || tokio::time::timeout(READY_TIME, sender.ready()).await.is_ok_and(|ready| ready.is_ok())
     }
 }
 
@@ -358,10 +359,19 @@ mod tests {
         });
         let connections = Connections::new();
         // More than the buffers of both sides hold.
-        let large = Full::new(Bytes::from(vec![0; 32 * 1024 * 1024]));
-        let request = Request::post(format!("http://{address}/")).body(large).unwrap();
-        drop(connections.send(request).await.unwrap());
+        let large = Bytes::from(vec![0; 32 * 1024 * 1024]);
+        let post = || Request::post(format!("http://{address}/")).body(Full::new(large.clone())).unwrap();
+        let (first, second, third) =
+            tokio::join!(connections.send(post()), connections.send(post()), connections.send(post()));
+        drop((first.unwrap(), second.unwrap(), third.unwrap()));
         let request = Request::get(format!("http://{address}/")).body(Full::default()).unwrap();
         tokio::time::timeout(Duration::from_secs(30), connections.send(request)).await.unwrap().unwrap();
+        // It has waited for one of those that another caller left, and not for all.
+        let idle: usize = connections
+            .idle
+            .iter()
+            .flat_map(|idle| idle.lock().values().map(Vec::len).collect::<Vec<_>>())
+            .sum();
+        assert_eq!(idle, 3, "two that are not read, and its own");
     }
 }
