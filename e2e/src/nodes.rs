@@ -30,13 +30,16 @@ pub(crate) fn run(args: &Args, count: usize) -> Result<ExitCode> {
 }
 
 fn run_all(args: &Args, count: usize, folder: &Path) -> Result<bool> {
-    let mut nodes = Vec::new();
+    let mut commands = Vec::new();
     for number in 1..=count {
-        nodes.push(node(args, &number.to_string(), &["--shared".into(), folder.into()])?);
+        commands.push(node(args, &number.to_string(), &["--shared".into(), folder.into()])?);
     }
     if let Some(recording) = &args.recording {
-        nodes.push(node(args, "recording", &["--recording".into(), recording.into()])?);
+        commands.push(node(args, "recording", &["--recording".into(), recording.into()])?);
     }
+    // Those that have started are waited for, also if another cannot be started.
+    let mut nodes = Vec::new();
+    let started = commands.iter_mut().try_for_each(|command| command.spawn().map(|node| nodes.push(node)));
     thread::scope(|scope| {
         let printed: Vec<_> = nodes
             .iter_mut()
@@ -51,14 +54,15 @@ fn run_all(args: &Args, count: usize, folder: &Path) -> Result<bool> {
     // Each is waited for, whatever the others return.
     let ended: Vec<_> = nodes.iter_mut().map(Child::wait).collect();
     let mut passed = true;
+    started.context("cannot start this program again")?;
     for status in ended {
         passed &= status?.success();
     }
     Ok(passed)
 }
 
-/// This program again, for one node.
-fn node(args: &Args, name: &str, more: &[OsString]) -> Result<Child> {
+/// The command that runs this program again, for one node.
+fn node(args: &Args, name: &str, more: &[OsString]) -> Result<Command> {
     let mut given = env::args_os().skip(1);
     let mut command = Command::new(env::current_exe()?);
     while let Some(arg) = given.next() {
@@ -69,7 +73,8 @@ fn node(args: &Args, name: &str, more: &[OsString]) -> Result<Child> {
         }
     }
     command.arg("--logs").arg(args.logs.join(name)).args(more);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().context("cannot start this program again")
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    Ok(command)
 }
 
 /// Prints what belongs to a case in one piece. It ends with the line of its result; what follows a failure belongs to the next.

@@ -107,14 +107,13 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     let podman: Vec<_> = PODMAN_CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
     let cluster: Vec<_> = CASES.iter().copied().filter(|(name, _)| name.contains(part)).collect();
     ensure!(!podman.is_empty() || !cluster.is_empty(), "no case has {part:?} in its name: see e2e/README.md");
-    let shared = Shared(args.shared.clone());
-    let mut results = Results::default();
+    let mut results = Results { shared: Shared(args.shared.clone()), all: 0, passed: 0 };
     // Podman is started by the node that has the first of its cases.
-    if podman.first().is_some_and(|(name, _)| shared.claim(name)) {
-        with_podman(args, folder, &podman, &shared, &mut results)?;
+    if podman.first().is_some_and(|(name, _)| results.shared.claim(name)) {
+        with_podman(args, folder, &podman, &mut results)?;
     }
     if !cluster.is_empty() {
-        with_cluster(args, folder, &cluster, &shared, &mut results)?;
+        with_cluster(args, folder, &cluster, &mut results)?;
     }
     if args.shared.is_none() {
         print_elapsed(begin, &format!("{} of {} cases passed", results.passed, results.all));
@@ -122,21 +121,21 @@ pub(crate) fn run(args: &Args, folder: &Path) -> Result<ExitCode> {
     Ok(if results.passed == results.all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How many cases have run, and how many of them have passed.
-#[derive(Default)]
+/// How many cases have run on this node, how many of them have passed, and what other nodes see of that.
 struct Results {
+    shared: Shared,
     all: usize,
     passed: usize,
 }
 
 impl Results {
     /// Prints how a case ended, and returns whether it passed.
-    fn add(&mut self, shared: &Shared, name: &str, begin: Instant, result: &Result<()>) -> Result<bool> {
+    fn add(&mut self, name: &str, begin: Instant, result: &Result<()>) -> Result<bool> {
         let passed = print_result(name, begin, result);
         self.all += 1;
         if passed {
             self.passed += 1;
-            shared.pass(name)?;
+            self.shared.pass(name)?;
         }
         Ok(passed)
     }
@@ -157,7 +156,6 @@ fn with_podman(
     args: &Args,
     folder: &Path,
     chosen: &[(&str, PodmanCase)],
-    shared: &Shared,
     results: &mut Results,
 ) -> Result<()> {
     let begin = Instant::now();
@@ -165,7 +163,7 @@ fn with_podman(
     print_elapsed(begin, "Podman is ready, with its image");
     for (name, case) in chosen {
         let begin = Instant::now();
-        results.add(shared, name, begin, &case(&podman))?;
+        results.add(name, begin, &case(&podman))?;
     }
     Ok(())
 }
@@ -177,13 +175,7 @@ fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
 }
 
 /// Starts the node for cases, and runs those that no other node has begun.
-fn with_cluster(
-    args: &Args,
-    folder: &Path,
-    chosen: &[(&str, Case)],
-    shared: &Shared,
-    results: &mut Results,
-) -> Result<()> {
+fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)], results: &mut Results) -> Result<()> {
     let begin = Instant::now();
     let node = Node::start(args, folder)?;
     print_elapsed(begin, "the node is ready, with its images");
@@ -212,12 +204,12 @@ fn with_cluster(
     }
     print_elapsed(begin, "the operator is ready");
     for (name, case) in chosen {
-        if !shared.claim(name) {
+        if !results.shared.claim(name) {
             continue;
         }
         let begin = Instant::now();
         let result = case(&cluster).and_then(|()| node.check());
-        if !results.add(shared, name, begin, &result)? {
+        if !results.add(name, begin, &result)? {
             print_diagnosis(kubectl);
         }
         // The next case starts with an empty cluster. After the last one, the kind no longer exists.
