@@ -43,11 +43,14 @@ function watchServers() {
 
 async function forwarded() {
   const forwarding = spawn(program, [...flags, 'port-forward', '-n', system, 'service/skep-console', ':80'], {
-    stdio: ['ignore', 'pipe', 'ignore'],
+    stdio: ['ignore', 'pipe', 'pipe'],
   });
+  // It prints an error for each stream that the page ends.
+  const errors = [];
+  createInterface({ input: forwarding.stderr }).on('line', (line) => errors.push(line));
   const [data] = await once(forwarding.stdout, 'data');
   const port = /127\.0\.0\.1:(\d+)/.exec(String(data))[1];
-  return { url: `http://localhost:${port}/`, stop: () => forwarding.kill() };
+  return { url: `http://localhost:${port}/`, errors, stop: () => forwarding.kill() };
 }
 
 const signIn = (token) => async (page) => {
@@ -64,10 +67,10 @@ const row = (phase) => (texts) => texts.some((text) => text.includes(server.good
 const console_ = await forwarded();
 const { events, stop } = watchServers();
 const browser = await launch();
+const opened = await openPage(browser);
+const { page } = opened;
 let isPassed = false;
 try {
-  const opened = await openPage(browser);
-  const { page } = opened;
   page.setDefaultTimeout(PATIENCE);
   await page.goto(console_.url);
   await signIn(viewer)(page);
@@ -149,6 +152,10 @@ try {
   }
   assert.deepEqual(opened.problems, []);
   isPassed = true;
+} catch (error) {
+  say(`the page has ${JSON.stringify(await page.evaluate(() => document.body.innerText))}`);
+  for (const problem of [...opened.problems, ...console_.errors.slice(-20)]) say(problem);
+  throw error;
 } finally {
   await browser.close();
   stop();

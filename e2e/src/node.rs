@@ -22,6 +22,9 @@ use crate::{
 
 /// The node's own address.
 const NODE: &str = "10.250.0.1";
+/// The machine of a user beside the node, as a network namespace. No pod that starts or stops changes its interfaces: a browser
+/// ends all its requests when one does.
+pub(crate) const USER_MACHINE: &str = "/run/netns/user";
 const PODS: &str = "10.251.0.0/24";
 const SERVICES: &str = "10.252.0.0/24";
 /// The first of them is the API server's.
@@ -101,6 +104,12 @@ impl<'a> Node<'a> {
             "link set node0 up",
             // A packet to a Service needs a route before the rules translate its address.
             "route add default dev node0",
+            "netns add user",
+            "link add user0 type veth peer name eth0 netns user",
+            "link set user0 master node0 up",
+            "-n user link set lo up",
+            "-n user addr add 10.250.0.2/24 dev eth0",
+            "-n user link set eth0 up",
         ] {
             tool("ip", line.split(' '))?;
         }

@@ -6,7 +6,10 @@ use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
 use super::Cluster;
-use crate::manifests::{self, SYSTEM, USERS};
+use crate::{
+    manifests::{self, SYSTEM, USERS},
+    node::USER_MACHINE,
+};
 
 /// A user walks through all pages, and sees servers that are created, broken, corrected and deleted within a second; a tool is
 /// tried, and a virtual server shows which tool comes from which backend. What they may not get is on no page.
@@ -36,7 +39,8 @@ pub(super) fn a_browser_shows_servers_as_they_are(cluster: &Cluster<'_>) -> Resu
         "many": {"count": cluster.browser.servers, "server": manifests::server_without_pods("one-of-many")},
     });
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("console.mjs");
-    let status = Command::new("node")
+    let status = Command::new("nsenter")
+        .args([&format!("--net={USER_MACHINE}"), "node"])
         .arg(script)
         .arg(options.to_string())
         .env("SKEP_BROWSER_MODULES", cluster.browser.modules)

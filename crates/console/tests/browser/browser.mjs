@@ -35,7 +35,8 @@ export async function openPage(browser, { width = 1280, height = 900, scheme = "
   const problems = [];
   page.on("console", (message) => {
     // Chromium reports every 4xx response as an error; tests of these assert what the page shows.
-    if (message.type() === "error" && !/status of 4\d\d/.test(message.text())) problems.push(`console: ${message.text()}`);
+    if (message.type() !== "error" || /status of 4\d\d/.test(message.text())) return;
+    problems.push(`console: ${message.text()} ${message.location().url ?? ""}`);
   });
   page.on("pageerror", (error) => problems.push(`error: ${error}`));
   page.on("dialog", (dialog) => (problems.push(`dialog: ${dialog.message()}`), dialog.dismiss()));

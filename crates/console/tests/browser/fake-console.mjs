@@ -32,6 +32,8 @@ class FakeConsole {
   isSignedIn = false;
   token = TOKEN;
   isFull = false;
+  /** The paths of requests whose connection ends without a response. */
+  lost = new Set();
   seesCalls = true;
   seesEvents = true;
   /** Who logs in at the provider. */
@@ -59,8 +61,10 @@ class FakeConsole {
   async respond(request, response) {
     const url = new URL(request.url, this.origin);
     this.requests.push(`${request.method} ${url.pathname}${url.search}`);
+    if (this.lost.has(url.pathname)) return request.destroy();
     response.setHeader("Content-Security-Policy", POLICY);
     response.setHeader("X-Content-Type-Options", "nosniff");
+    if (url.pathname === "/health") return response.end("ok\n");
     if (url.pathname === "/login/callback") return this.finishLogin(url, response);
     if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
     if (request.method !== "GET" && request.headers["x-skep-console"] !== "1")

@@ -46,13 +46,25 @@ export class ApiError extends Error {
   }
 }
 
+/** A request that got no response. */
+export class Unreachable extends Error {}
+
+/**
+ * @param {unknown} error
+ * @returns {never}
+ */
+export function unreachable(error) {
+  throw new Unreachable(error instanceof Error ? error.message : String(error));
+}
+
 /**
  * @param {string} path
  * @param {{method?: string, headers?: Record<string, string>, body?: string}} [init]
  * @returns {Promise<any>}
  */
 async function request(path, init) {
-  const response = await fetch(path, { ...init, headers: { ...authorization(), ...init?.headers } });
+  const headers = { ...authorization(), ...init?.headers };
+  const response = await fetch(path, { ...init, headers }).catch(unreachable);
   if (!response.ok) throw await failure(response);
   return response.status === 204 ? {} : response.json();
 }

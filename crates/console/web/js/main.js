@@ -30,8 +30,8 @@ import { replaceToken, shareToken, takeToken } from "./token.js";
 const PAGES = {
   "": () => overview,
   calls: () => calls,
-  object: async () => (await import("./pages/object.js")).object,
-  try: async () => (await import("./pages/try.js")).attempt,
+  object: async () => (await import("./pages/object.js").catch(api.unreachable)).object,
+  try: async () => (await import("./pages/try.js").catch(api.unreachable)).attempt,
 };
 
 const main = /** @type {HTMLElement} */ (document.getElementById("main"));
@@ -132,6 +132,8 @@ function fail(error) {
   const message = error instanceof Error ? error.message : String(error);
   const heading = element("h1", { tabindex: -1 }, "The console does not respond");
   show("Unavailable", element("div", null, heading, element("p", null, foreign(message)), button("Try again", start)), true);
+  // See reload.js.
+  if (error instanceof api.Unreachable) dispatchEvent(new Event("unreachable"));
 }
 
 async function leave() {

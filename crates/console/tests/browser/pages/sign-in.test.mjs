@@ -109,3 +109,20 @@ browserTest("the page works by keyboard: skip link, filter, rows, and back", {},
   await page.goBack();
   await page.waitForFunction(() => document.querySelector("#filter")?.value === "demo");
 });
+
+for (const path of ["/js/pages/overview.js", "/style.css", "/api/session", "/js/pages/object.js"]) {
+  browserTest(`the page is loaded again if ${path} does not arrive`, {}, async ({ page, console, problems }) => {
+    await page.waitForSelector("tbody tr");
+    await page.goto("about:blank");
+    console.lost.add(path).add("/health");
+    const isNoticed = page.waitForRequest((request) => request.url().endsWith("/health"));
+    await page.goto(`${console.origin}/#/object/MCPServer/default/demo`);
+    await isNoticed;
+    await shows(page, "main", path === "/style.css" ? "" : "The console does not respond");
+    console.lost.clear();
+    await page.waitForFunction(() => performance.getEntriesByType("navigation")[0]?.type === "reload");
+    await page.waitForSelector(".tool");
+    assert.match(problems.join("\n"), new RegExp(`ERR_EMPTY_RESPONSE .*${path}`));
+    problems.length = 0;
+  });
+}
