@@ -4,7 +4,7 @@ use std::{env, error::Error, fmt::Write, fs, path::Path};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("web");
-    println!("cargo::rerun-if-changed={}", folder.display());
+    println!("cargo::rerun-if-changed=web");
     let mut list = String::from("static FILES: &[(&str, &[u8])] = &[\n");
     add(&folder, &folder, &mut list)?;
     list.push_str("];\n");
@@ -24,7 +24,12 @@ fn add(root: &Path, folder: &Path, list: &mut String) -> Result<(), Box<dyn Erro
             .is_some_and(|extension| ["html", "css", "js", "svg"].iter().any(|one| extension == *one))
         {
             let name = path.strip_prefix(root)?.to_string_lossy().into_owned();
-            writeln!(list, "    ({:?}, include_bytes!({:?})),", format!("/{name}"), path)?;
+            // Not the path of this clone, as what this writes may be used in another.
+            let file = format!("/web/{name}");
+            writeln!(
+                list,
+                "    (\"/{name}\", include_bytes!(concat!(env!(\"CARGO_MANIFEST_DIR\"), {file:?}))),"
+            )?;
         }
     }
     Ok(())

@@ -11,12 +11,13 @@ use anyhow::{Context, Result, bail};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::{Args, programs::repository};
+
 /// The client of the official SDK for JavaScript.
 pub(crate) struct Caller<'a> {
-    pub(crate) sdk: &'a Path,
-    pub(crate) script: PathBuf,
-    /// The `nsenter` arguments of the namespace that it calls from; empty for this one.
-    pub(crate) from: Vec<String>,
+    sdk: &'a Path,
+    script: PathBuf,
+    from: Vec<String>,
 }
 
 /// A running client.
@@ -41,7 +42,12 @@ pub(crate) struct Calls {
     pub(crate) failures: Vec<String>,
 }
 
-impl Caller<'_> {
+impl<'a> Caller<'a> {
+    /// It calls from this namespace, or from that of the `nsenter` arguments.
+    pub(crate) fn new(args: &'a Args, from: Vec<String>) -> Result<Self> {
+        Ok(Self { sdk: &args.sdk, script: repository("e2e/client.mjs")?, from })
+    }
+
     /// Calls the echo tool once, and checks its result.
     pub(crate) fn echo(&self, url: &str, transport: &str) -> Result<()> {
         self.start(&json!({"act": "echo", "url": url, "transport": transport}))?.response_time().map(drop)

@@ -7,7 +7,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-use crate::manifests::SYSTEM;
+use crate::{manifests::SYSTEM, programs::repository};
 
 /// helm, as an administrator.
 pub(crate) struct Helm<'a> {
@@ -18,7 +18,7 @@ pub(crate) struct Helm<'a> {
 impl Helm<'_> {
     /// Installs a chart of this repository under its own name, or changes what is installed, and waits until its pods are ready.
     pub(crate) fn upgrade(&self, chart: &str, values: &[&str]) -> Result<()> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts").join(chart);
+        let folder = repository("charts")?.join(chart);
         self.install(chart, &folder, SYSTEM, values)
     }
 

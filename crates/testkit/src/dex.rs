@@ -4,13 +4,12 @@ use std::{
     fs,
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::{pki::Authority, process::Process, scratch::Scratch};
+use crate::{pki::Authority, process::Process, repository::install, scratch::Scratch};
 
 /// A hash of the password.
 const HASH: &str = "$2b$10$abcdefghijklmnopqrstuuT1PPBw0YhHakFQ4r5M75JM1AR6OFCXi";
@@ -82,10 +81,7 @@ fn web(scheme: &str, address: SocketAddr, folder: &Path) -> Value {
 }
 
 fn program() -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/programs");
-    let built = Command::new(script).arg("--dex").output().expect("hack/programs runs");
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    Path::new(String::from_utf8_lossy(&built.stdout).trim()).join("dex")
+    install("programs", &["--dex"]).expect("a Dex").join("dex")
 }
 
 fn free_port() -> u16 {

@@ -5,7 +5,6 @@ use std::{
     fs,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Command,
     time::Duration,
 };
 
@@ -17,7 +16,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::{process::Process, scratch::Scratch};
+use crate::{process::Process, repository::install, scratch::Scratch};
 
 /// How often another port is tried, if another process took the free one.
 const TRIES: usize = 5;
@@ -157,10 +156,5 @@ fn read_all(folder: &Path, bytes: &mut Vec<u8>) {
 
 /// The program of Redis, which is a Sentinel and a node of a cluster as well.
 pub fn redis_program() -> Result<PathBuf> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/redis");
-    let got = Command::new(script).output().with_context(|| format!("cannot run {script}"))?;
-    if !got.status.success() {
-        bail!("{}", String::from_utf8_lossy(&got.stderr));
-    }
-    Ok(String::from_utf8(got.stdout)?.trim().into())
+    install("redis", &[])
 }

@@ -4,17 +4,16 @@ use std::{
     fs,
     net::{IpAddr, SocketAddr, UdpSocket},
     path::PathBuf,
-    process::Command,
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use tokio::{
     net::{TcpListener, TcpStream},
     time::{Instant, sleep},
 };
 
-use crate::{process::Process, scratch::Scratch};
+use crate::{process::Process, repository::install, scratch::Scratch};
 
 const START_TIME: Duration = Duration::from_secs(30);
 
@@ -75,11 +74,5 @@ pub fn own_address() -> IpAddr {
 }
 
 fn program() -> Result<PathBuf> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/packages");
-    let got = Command::new(script).arg("--tinyproxy").output();
-    let got = got.with_context(|| format!("cannot run {script}"))?;
-    if !got.status.success() {
-        bail!("{}", String::from_utf8_lossy(&got.stderr));
-    }
-    Ok(PathBuf::from(String::from_utf8(got.stdout)?.trim()).join("tinyproxy"))
+    Ok(install("packages", &["--tinyproxy"])?.join("tinyproxy"))
 }

@@ -1,6 +1,6 @@
 //! The console in a browser.
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
@@ -9,6 +9,7 @@ use super::Cluster;
 use crate::{
     manifests::{self, SYSTEM, USERS},
     node::USER_MACHINE,
+    programs::repository,
 };
 
 /// A user walks through all pages, and sees servers that are created, broken, corrected and deleted within a second; a tool is
@@ -38,7 +39,7 @@ pub(super) fn a_browser_shows_servers_as_they_are(cluster: &Cluster<'_>) -> Resu
         "screenshots": cluster.browser.screenshots,
         "many": {"count": cluster.browser.servers, "server": manifests::server_without_pods("one-of-many")},
     });
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("console.mjs");
+    let script = repository("e2e/console.mjs")?;
     let status = Command::new("nsenter")
         .args([&format!("--net={USER_MACHINE}"), "node"])
         .arg(script)

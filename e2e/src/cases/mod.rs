@@ -168,12 +168,6 @@ fn with_podman(
     Ok(())
 }
 
-/// The client, in this namespace or in that of the `nsenter` arguments.
-fn caller(args: &Args, from: Vec<String>) -> Caller<'_> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
-    Caller { sdk: &args.sdk, script, from }
-}
-
 /// Starts the node for cases, and runs those that no other node has begun.
 fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)], results: &mut Results) -> Result<()> {
     let begin = Instant::now();
@@ -186,7 +180,7 @@ fn with_cluster(args: &Args, folder: &Path, chosen: &[(&str, Case)], results: &m
     }
     let mut cluster = Cluster {
         kubectl,
-        caller: caller(args, Vec::new()),
+        caller: Caller::new(args, Vec::new())?,
         node: &node,
         helm: Helm { program: &args.helm, kubeconfig: &kubectl.kubeconfig },
         browser: Browser {

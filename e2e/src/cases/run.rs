@@ -4,8 +4,7 @@ use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use super::caller;
-use crate::{manifests, podman::Podman, skep_run::SkepRun, stopwatch::until};
+use crate::{call::Caller, manifests, podman::Podman, skep_run::SkepRun, stopwatch::until};
 
 const STDIO: &str = "by-stdio";
 const HTTP: &str = "by-http";
@@ -43,7 +42,7 @@ fn servers() -> [Value; 3] {
 
 pub(super) fn skep_run_runs_images_with_podman(podman: &Podman<'_>) -> Result<()> {
     let mut run = SkepRun::start(podman, &servers())?;
-    let caller = caller(podman.args, podman.entrance());
+    let caller = Caller::new(podman.args, podman.entrance())?;
     for server in [STDIO, HTTP] {
         caller.echo_long(&run.url(server)?, TRANSPORT)?;
     }

@@ -63,11 +63,10 @@ struct AllLoad(Vec<(&'static str, Calling)>);
 
 impl<'a> Migration<'a> {
     fn new(args: &'a Args, node: &'a Node<'a>, toolhive: Box<dyn Toolhive + 'a>) -> Result<Self> {
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("client.mjs");
         let cluster = Cluster {
             kubectl: &node.kubectl,
             helm: Helm { program: &args.helm, kubeconfig: &node.kubectl.kubeconfig },
-            caller: Caller { sdk: &args.sdk, script, from: Vec::new() },
+            caller: Caller::new(args, Vec::new())?,
         };
         Ok(Self { cluster, toolhive, skep: env::current_exe()?.with_file_name("skep") })
     }

@@ -1,12 +1,13 @@
 //! The tables of conditions and events in docs/troubleshooting.md, which are generated: `make docs` writes them.
 
-use std::{fmt::Write, fs, path::PathBuf};
+use std::{fmt::Write, fs};
 
 use skep_api::{
     conditions::{CONDITIONS, ConditionType},
     events::EVENTS,
     kinds::{kinds_of_event, kinds_of_reason},
 };
+use skep_testkit::repository;
 
 /// Writes the tables instead of comparing them.
 const RENEW: &str = "SKEP_RENEW_DOCS";
@@ -51,7 +52,7 @@ fn with_part(document: &str, name: &str, part: &str) -> String {
 
 #[test]
 fn the_tables_of_conditions_and_events_are_up_to_date() {
-    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/troubleshooting.md");
+    let file = repository("docs/troubleshooting.md");
     let document = fs::read_to_string(&file).unwrap();
     let generated = with_part(&document, "conditions", &conditions());
     let generated = with_part(&generated, "events", &events());

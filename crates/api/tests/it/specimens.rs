@@ -4,6 +4,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use skep_testkit::repository;
 
 use crate::constraints::{Step, walk};
 
@@ -29,7 +30,7 @@ pub(crate) fn of(kind: &str) -> Vec<Specimen> {
 }
 
 pub(crate) fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/it").join(name)
+    repository("crates/api/tests/it").join(name)
 }
 
 pub(crate) fn yaml<T: DeserializeOwned>(file: &PathBuf) -> T {

@@ -1,9 +1,9 @@
 //! A login at a real OpenID provider, whose ID tokens a real API server accepts.
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use skep_console::{Login, LoginSettings};
-use skep_testkit::{ControlPlane, Dex};
+use skep_testkit::{ControlPlane, Dex, repository};
 
 use super::*;
 
@@ -60,7 +60,7 @@ impl Browser {
 
 /// Logs Ann in at the provider, and returns the path and query at which it sends her browser back to the console.
 fn log_in_at(dex: &Dex, location: &str, redirect_uri: &str) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../skep/tests/it/run/judges/browser.mjs");
+    let script = repository("crates/skep/tests/it/run/judges/browser.mjs");
     let output = Command::new("node")
         .arg(script)
         .args([location, redirect_uri])

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
     sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
@@ -16,13 +15,9 @@ pub(crate) const FIXTURE: &str = env!("CARGO_BIN_EXE_skep-fixture-server");
 /// How long a program may take to print its URL.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Installs something by a script under `hack/`, once, and returns its path.
+/// Installs something by a script in `hack/`, once, and returns its path.
 pub(crate) fn install(script: &str, name: &str) -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack").join(script);
-    let output = Command::new(&script).arg(name).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "this test needs {name}: {error}");
-    String::from_utf8(output.stdout).unwrap().trim().into()
+    skep_testkit::install(script, &[name]).unwrap()
 }
 
 /// A folder of the test for the files of programs.

@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use skep_api::{conditions::CONDITIONS, events::EVENTS};
+use skep_testkit::repository;
 
 /// The operator's code, without comments and tests.
 fn code(folder: &Path) -> String {
@@ -29,8 +30,8 @@ fn is_used(code: &str, word: &str) -> bool {
 #[test]
 fn every_declared_reason_is_reported_somewhere() {
     // Proxies and virtual servers report one condition each themselves.
-    let folders = ["src", "../proxy/src/runtime/kubernetes/report", "../vmcp/src/report"];
-    let folders = folders.map(|folder| code(&Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)));
+    let folders = ["operator/src", "proxy/src/runtime/kubernetes/report", "vmcp/src/report"];
+    let folders = folders.map(|folder| code(&repository("crates").join(folder)));
     let code = folders.join("\n");
     for entry in CONDITIONS.iter().flat_map(|declared| declared.reasons) {
         let (type_, reason) = (entry.reason.type_, entry.reason.reason);

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use skep_api::GROUP;
 use skep_converge::Kind;
 use skep_operator::{permissions, settings::Settings};
-use skep_testkit::Namespace;
+use skep_testkit::{Namespace, repository};
 use tokio::time::timeout;
 
 use crate::{fixture::Operator, kinds::all_kinds};
@@ -160,7 +160,7 @@ async fn all_are_reported(examples: &[Example]) -> bool {
 
 #[tokio::test]
 async fn every_example_is_accepted_runs_and_causes_no_further_writes() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = repository("examples");
     let mut examples = Vec::new();
     for file in files(&folder) {
         examples.push(Example::apply(file).await);
@@ -214,7 +214,7 @@ fn check(file: &Path, object: &Value) {
 
 #[test]
 fn there_is_an_example_of_every_kind() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let folder = repository("examples");
     let texts: Vec<String> = files(&folder).iter().map(|file| fs::read_to_string(file).unwrap()).collect();
     for Kind { kind, .. } in all_kinds() {
         let line = format!("\nkind: {kind}\n");

@@ -1,6 +1,6 @@
 //! CRDs that lack fields: ToolHive's, or those of an older version. The operator leaves these fields out until they exist.
 
-use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+use std::{collections::BTreeMap, fs, time::Duration};
 
 use http::Request;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
@@ -21,7 +21,7 @@ use skep_operator::{
     run::{self, schemas::described},
     settings::Settings,
 };
-use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, until_within};
+use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, repository, until_within};
 use skep_world::Watched;
 use tokio::{sync::watch, task::JoinHandle};
 
@@ -70,7 +70,7 @@ async fn install(test: &Namespace, crds: &[Value], has_urls: bool) {
 
 /// One object of each kind, with the fewest fields.
 fn specimen(kind: Kind) -> Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/tests/it/specimens").join(kind.kind);
+    let folder = repository("crates/api/tests/it/specimens").join(kind.kind);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     let minimal = files.iter().find(|file| file.ends_with("minimal.yaml")).unwrap_or(&files[0]);

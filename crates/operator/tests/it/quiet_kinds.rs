@@ -1,12 +1,13 @@
 //! Nothing is written when nothing changes, for every kind: every specimen of the API, and variants of it.
 
 use skep_operator::resources::StatefulSets;
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs};
 
 use k8s_openapi::api::core::v1::Secret;
 use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner};
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
+use skep_testkit::repository;
 use skep_world::Watched;
 
 use crate::{
@@ -25,7 +26,7 @@ const VARIANTS: usize = 20;
 
 /// The objects with which the API itself is tested: together they have every field.
 fn specimens(kind: Kind) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../api/tests/it/specimens").join(kind.kind);
+    let folder = repository("crates/api/tests/it/specimens").join(kind.kind);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     files.sort();
     files.iter().map(|file| serde_saphyr::from_str(&fs::read_to_string(file).unwrap()).unwrap()).collect()

@@ -15,6 +15,7 @@ use kube::{
     core::{DynamicObject, GroupVersionKind},
 };
 use serde_json::Value;
+use skep_testkit::repository;
 
 /// All snapshots.
 /// The snapshot that has the console, too.
@@ -23,7 +24,7 @@ const SNAPSHOTS: [&str; 5] = ["autoscaled", "default", "everything", "namespaced
 
 /// A file of a chart.
 fn file(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../charts").join(path)
+    repository("charts").join(path)
 }
 
 fn text(path: &str) -> String {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use serde_json::{Value, json};
+use skep_testkit::install;
 
 use crate::{
     authorization_server::{call, server},
@@ -33,11 +34,7 @@ fn kit(name: &str) -> PathBuf {
 
 /// A Python with a package, which is installed once.
 fn python_with(package: &str) -> PathBuf {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../../hack/pypi");
-    let output = Command::new(script).arg(package).output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "this test needs {package}: {error}");
-    String::from_utf8(output.stdout).unwrap().trim().into()
+    install("pypi", &[package]).unwrap()
 }
 
 /// The differences in a table of the document: the first column has a scenario, the second its steps.

@@ -12,13 +12,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use skep_testkit::repository;
+
 /// The folder of the project.
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
+    repository("").canonicalize().unwrap()
 }
 
 /// The files below a folder with this extension, except build outputs and hidden files.
-fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let hidden = |path: &Path| {
         let name = path.file_name().unwrap().to_string_lossy();

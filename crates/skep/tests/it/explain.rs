@@ -2,12 +2,12 @@
 
 use std::{
     fs,
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Command, Output},
 };
 
 use serde_json::Value;
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, repository};
 
 fn skep(args: &[&str]) -> (Option<i32>, String, String) {
     let Output { status, stdout, stderr } =
@@ -16,7 +16,7 @@ fn skep(args: &[&str]) -> (Option<i32>, String, String) {
 }
 
 fn example() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/cedar.yaml");
+    let path = repository("examples/cedar.yaml");
     path.to_str().unwrap().to_owned()
 }
 

@@ -1,10 +1,14 @@
-//! The folders of each crate build on each other: there is no circle of imports among them.
+//! The folders of each crate build on each other: there is no circle of imports among them. And no path of a clone is compiled in.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
 };
+
+use skep_testkit::repository;
+
+use crate::docs;
 
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
@@ -98,7 +102,7 @@ fn circles(imports: &Imports) -> BTreeSet<Vec<String>> {
 
 #[test]
 fn the_folders_of_no_crate_import_each_other_in_a_circle() {
-    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let crates = repository("crates");
     let mut found = Vec::new();
     for entry in fs::read_dir(crates).unwrap() {
         let (name, source) = {
@@ -110,6 +114,17 @@ fn the_folders_of_no_crate_import_each_other_in_a_circle() {
         }
     }
     assert!(found.is_empty(), "folders that import each other: {found:?}");
+}
+
+/// CI uses what it has built in another clone if the files are the same.
+#[test]
+fn nothing_that_is_built_names_the_clone_it_was_built_in() {
+    let compiled_in = concat!("env!(\"CARGO_", "MANIFEST_DIR\")");
+    for folder in ["crates", "e2e", "bench"].map(repository) {
+        for file in docs::files(&folder, "rs").iter().filter(|file| !file.ends_with("build.rs")) {
+            assert!(!fs::read_to_string(file).unwrap().contains(compiled_in), "{}", file.display());
+        }
+    }
 }
 
 #[test]

@@ -12,7 +12,7 @@ use std::{
 
 use form_urlencoded::Serializer;
 use serde_json::{Value, json};
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, repository};
 
 pub(crate) const REDIRECT: &str = "http://127.0.0.1:7777/cb";
 /// The example of RFC 7636, appendix B.
@@ -212,7 +212,7 @@ pub(crate) const NODE_AUTHORITIES: &str = "NODE_EXTRA_CA_CERTS";
 /// Opens an address in a browser that logs in as Ann at every provider, whose authorities may be in a file, and returns where it is
 /// sent in the end.
 pub(crate) fn follow_logins(address: &str, redirect_uri: &str, authorities: Option<&Path>) -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/judges/browser.mjs");
+    let script = repository("crates/skep/tests/it/run/judges/browser.mjs");
     let mut command = Command::new("node");
     command.envs(authorities.map(|file| (NODE_AUTHORITIES, file)));
     let output = command.arg(script).args([address, redirect_uri]).output().unwrap();

@@ -5,6 +5,7 @@ use std::path::Path;
 use futures::future::join_all;
 use serde_json::{Value, json};
 use similar_asserts::assert_eq;
+use skep_testkit::repository;
 use tokio::process::Command;
 
 use crate::{
@@ -318,7 +319,7 @@ fn python() -> String {
 }
 
 fn script(name: &str) -> String {
-    path(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/clients").join(name))
+    path(&repository("crates/interop/tests/it/clients").join(name))
 }
 
 fn path(path: &Path) -> String {

@@ -1,21 +1,17 @@
 //! A real server, the reference server of MCP, as a process behind the proxy.
 
-use std::{path::Path, process::Command};
-
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use skep_config::RunConfig;
+use skep_testkit::install;
 
 use super::client::{Client, Events, STREAM, initialize, send};
 use crate::fixture::{Fixture, call};
 
 /// The command line of the server, which is installed once.
 pub(crate) fn command() -> [String; 2] {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
-    let output = Command::new(&script).arg("server-everything").output().unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "this test needs the reference server of MCP: {error}");
-    [String::from_utf8(output.stdout).unwrap().trim().to_owned(), "stdio".to_owned()]
+    let program = install("npm", &["server-everything"]).unwrap();
+    [program.display().to_string(), "stdio".to_owned()]
 }
 
 async fn everything(more: Value) -> Fixture {

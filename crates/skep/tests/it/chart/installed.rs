@@ -8,19 +8,15 @@ use k8s_openapi::{
 };
 use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
-use skep_testkit::{ControlPlane, Namespace};
+use skep_testkit::{ControlPlane, Namespace, install};
 
 use super::file;
 
 const KEEP: &str = "helm.sh/resource-policy";
 
 /// The path of Helm, which is built once if the machine has none.
-fn program() -> String {
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../hack/helm");
-    let got = Command::new(&script).output().unwrap();
-    let complaint = String::from_utf8_lossy(&got.stderr);
-    assert!(got.status.success(), "this test needs Helm: {complaint}");
-    String::from_utf8(got.stdout).unwrap().trim().to_owned()
+fn program() -> PathBuf {
+    install("helm", &[]).unwrap()
 }
 
 /// Runs Helm, without the user's settings.

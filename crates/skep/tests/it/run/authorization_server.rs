@@ -1,9 +1,9 @@
 //! Servers whose users log in at an identity provider: what a manifest for a cluster has works on loopback, too.
 
-use std::{fs, net::SocketAddr, path::Path};
+use std::{fs, net::SocketAddr};
 
 use serde_json::{Value, json};
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, repository};
 
 use super::{Client, DEMO, Manifests, Run, identity_provider::Provider, life::own_address, server, until};
 use crate::{
@@ -105,7 +105,7 @@ async fn users_of_every_kind_of_server_log_in_on_this_machine() {
 
 /// The example with other ports.
 pub(crate) fn example(provider: &Provider) -> (Run, SocketAddr) {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/authorization-server/servers.yaml");
+    let file = repository("examples/authorization-server/servers.yaml");
     let port = free_port();
     let text = fs::read_to_string(file).unwrap();
     let text = text.replace("9400", &provider.port.to_string()).replace("8090", &port.to_string());

@@ -1,13 +1,14 @@
 //! The examples of virtual servers, as a user runs them.
 
-use std::{fs, path::Path};
+use std::fs;
 
 use serde_json::{Value, json};
+use skep_testkit::repository;
 
 use super::{Client, Run, life::fake_remote, until};
 
 fn example(name: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples").join(name);
+    let file = repository("examples").join(name);
     fs::read_to_string(file).unwrap()
 }
 

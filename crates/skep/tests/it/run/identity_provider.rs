@@ -2,9 +2,11 @@
 
 use std::{
     io::{BufRead, BufReader},
-    path::{Path, PathBuf},
+    path::PathBuf,
     process::{Child, Command, Stdio},
 };
+
+use skep_testkit::{install, repository};
 
 use crate::{login::Browser, proxy::free_port};
 
@@ -16,8 +18,7 @@ pub(super) struct Provider {
 
 impl Provider {
     pub(super) fn start() -> Self {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let script = root.join("examples/authorization-server/identity-provider.mjs");
+        let script = repository("examples/authorization-server/identity-provider.mjs");
         let port = free_port();
         let path = format!("{}/.bin:{}", modules().display(), std::env::var("PATH").unwrap());
         let mut process = Command::new("node")
@@ -77,8 +78,5 @@ impl Drop for Provider {
 
 /// The folder of the modules from npm.
 pub(super) fn modules() -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
-    let output = Command::new(script).arg("oauth").output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().trim_end_matches('/').into()
+    install("npm", &["oauth"]).unwrap()
 }

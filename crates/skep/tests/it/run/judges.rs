@@ -19,7 +19,7 @@ use rmcp::{
     },
 };
 use serde_json::json;
-use skep_testkit::{Dex, IdentityProvider};
+use skep_testkit::{Dex, IdentityProvider, install, repository};
 
 use super::{
     DEMO, Manifests, Run,
@@ -128,15 +128,7 @@ impl Court {
 
 /// A file of the judges.
 fn file(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/run/judges").join(name)
-}
-
-/// Installs something by a script under `hack/`, once, and returns its path.
-fn install(script: &str, name: &str) -> PathBuf {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack").join(script);
-    let output = Command::new(script).arg(name).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap().trim().into()
+    repository("crates/skep/tests/it/run/judges").join(name)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -153,7 +145,7 @@ async fn clients_in_typescript_that_others_wrote_log_in_through_two_providers() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_in_python_that_others_wrote_log_in_through_two_providers() {
-    let (court, python) = (Court::open().await, install("pypi", "mcp"));
+    let (court, python) = (Court::open().await, install("pypi", &["mcp"]).unwrap());
     for judge in ["authlib", "sdk"] {
         court.judge(judge, || {
             let mut command = Command::new(&python);
@@ -210,7 +202,7 @@ async fn the_client_of_the_rust_sdk_logs_in_through_two_providers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_conformance_suite_of_mcp_for_authorization_servers_passes() {
     let court = Court::open().await;
-    let suite = install("npm", "conformance");
+    let suite = install("npm", &["conformance"]).unwrap();
     let (host, port) = (court.run.address("joined").to_string(), free_port());
     let redirect_uri = format!("http://127.0.0.1:{port}/callback");
     let metadata = json!({"client_name": "conformance", "redirect_uris": [redirect_uri]}).to_string();

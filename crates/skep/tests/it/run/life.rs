@@ -4,17 +4,17 @@ use std::{
     fs,
     io::{BufRead, BufReader, Write},
     net::{IpAddr, TcpListener, UdpSocket},
-    path::Path,
     sync::{Arc, Mutex},
 };
 
 use serde_json::{Value, json};
+use skep_testkit::repository;
 
 use super::{Client, DEMO, Run, kill, server, until};
 
 /// The quickstart with another URL of its remote server.
 pub(super) fn quickstart(remote: &str) -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/quickstart.yaml");
+    let file = repository("examples/quickstart.yaml");
     let text = fs::read_to_string(file).unwrap();
     let address = text.lines().find(|line| line.contains("remoteUrl:")).unwrap();
     text.replace(address, &format!("  remoteUrl: {remote}\n  allowPrivateEndpoint: true"))

@@ -1,18 +1,15 @@
 //! A real server, the reference server of MCP, as it would run in a cluster.
 
-use std::{net::TcpListener, path::Path, process::Command};
+use std::{net::TcpListener, path::Path};
 
 use serde_json::json;
+use skep_testkit::install;
 
 use super::{Manifests, Run, server};
 
 /// The program of the server, which is installed once.
 fn everything() -> String {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hack/npm");
-    let got = Command::new(&script).arg("server-everything").output().unwrap();
-    let complaint = String::from_utf8_lossy(&got.stderr);
-    assert!(got.status.success(), "this test needs the reference server of MCP: {complaint}");
-    String::from_utf8(got.stdout).unwrap().trim().to_owned()
+    install("npm", &["server-everything"]).unwrap().display().to_string()
 }
 
 #[test]
