@@ -90,7 +90,11 @@ pub const REDIRECTS: usize = 10;
 /// How long a proxy in a pod accepts requests after it received SIGTERM: its Service sends it some until every node
 /// has removed its endpoint.
 pub const LEAVE_TIME: Duration = Duration::from_secs(5);
-/// How long requests in flight may take then. A pod has 30 seconds for both.
+/// Then it leaves as soon as no connection has arrived for this long,
+pub const QUIET_TIME: Duration = Duration::from_secs(1);
+/// or after this long: a busy node removes an endpoint late.
+pub const LATE_TIME: Duration = Duration::from_secs(10);
+/// How long all of that and requests in flight may take after [`LEAVE_TIME`]. A pod has 30 seconds.
 pub const DRAIN_TIME: Duration = Duration::from_secs(24);
 /// The longest id of a request that a client may give.
 pub const REQUEST_ID: usize = 64;

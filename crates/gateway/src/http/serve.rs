@@ -19,7 +19,10 @@ use hyper_util::{
     rt::{TokioIo, TokioTimer},
     server::graceful::GracefulShutdown,
 };
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    time::Instant,
+};
 use tracing::{Instrument, Span, debug, info, warn};
 
 use super::{
@@ -81,23 +84,10 @@ pub async fn serve_within<S: Service>(
         let service = service.clone();
         async move { skep_panics::restart("beside requests", || service.run()).await }.in_current_span()
     });
-    tokio::pin!(stop);
-    loop {
-        let (stream, peer) = tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok(accepted) => accepted,
-                Err(error) => {
-                    // It was closed before it was accepted, or there are too many open files: the next may succeed.
-                    warn!(%error, "failed to accept a connection");
-                    tokio::time::sleep(Duration::from_millis(50)).await;
-                    continue;
-                }
-            },
-            () = &mut stop => break,
-        };
+    let mut serve = |(stream, peer): (TcpStream, SocketAddr)| {
         let Some(place) = places.take(peer) else {
             debug!(%peer, "connection closed: there are too many");
-            continue;
+            return;
         };
         stream.set_nodelay(true).ok();
         let (service, http, watcher) = (service.clone(), http.clone(), graceful.watcher());
@@ -134,10 +124,25 @@ pub async fn serve_within<S: Service>(
         if let Err(error) = workers.serve(stream, served) {
             warn!(%error, "failed to serve a connection");
         }
+    };
+    let mut stop = pin!(stop);
+    loop {
+        tokio::select! {
+            accepted = accept(&listener) => serve(accepted),
+            () = &mut stop => break,
+        }
+    }
+    let stopped = Instant::now();
+    // A client whose connection is accepted last must not lose its request.
+    while service.is_leaving()
+        && stopped.elapsed() < limits::LATE_TIME
+        && let Ok(accepted) = tokio::time::timeout(limits::QUIET_TIME, accept(&listener)).await
+    {
+        serve(accepted);
     }
     drop(listener);
     service.close_streams();
-    if tokio::time::timeout(limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout_at(stopped + limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
         info!("timeout waiting for requests in flight");
     }
     if service.stop() && tokio::time::timeout(limits::END_TIME, &mut running).await.is_err() {
@@ -146,6 +151,20 @@ pub async fn serve_within<S: Service>(
     running.abort();
     service.flush().await;
     Ok(())
+}
+
+/// The next connection.
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                // It was closed before it was accepted, or there are too many open files: the next may succeed.
+                warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
 }
 
 /// The path that probes request. Services respond to it without authentication.
@@ -169,4 +188,62 @@ async fn with_first_request<F: Future<Output = hyper::Result<()>>>(
         return ended;
     }
     if has_begun.load(Ordering::Relaxed) { connection.await } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt},
+        sync::oneshot,
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+
+    /// A service in a pod that has received SIGTERM.
+    struct Leaving;
+
+    impl Service for Leaving {
+        async fn respond(&self, _: Request<Incoming>, _: SocketAddr) -> Response<Body> {
+            response::text(StatusCode::OK, "served")
+        }
+
+        fn is_leaving(&self) -> bool {
+            true
+        }
+
+        async fn run(&self) {
+            std::future::pending().await
+        }
+
+        fn close_streams(&self) {}
+
+        fn stop(&self) -> bool {
+            false
+        }
+
+        async fn flush(&self) {}
+    }
+
+    #[tokio::test]
+    async fn connections_that_arrive_late_are_served_until_no_more_arrive() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = tokio::spawn(serve(listener, Arc::new(Leaving), Workers::default(), async move {
+            stopped.await.ok();
+        }));
+        stop.send(()).unwrap();
+        for _ in 0..15 {
+            let mut client = TcpStream::connect(address).await.unwrap();
+            // On a busy machine a request arrives some time after its connection.
+            sleep(limits::QUIET_TIME / 10).await;
+            client.write_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
+            let mut response = String::new();
+            client.read_to_string(&mut response).await.unwrap();
+            assert!(response.ends_with("served"), "{response:?}");
+        }
+        timeout(limits::LATE_TIME, serving).await.unwrap().unwrap().unwrap();
+        assert!(TcpStream::connect(address).await.is_err(), "the listener is closed");
+    }
 }
