@@ -153,7 +153,9 @@ try {
   assert.deepEqual(opened.problems, []);
   isPassed = true;
 } catch (error) {
-  say(`the page has ${JSON.stringify(await page.evaluate(() => document.body.innerText))}`);
+  // The browser itself may have ended.
+  const text = await page.evaluate(() => document.body.innerText).catch(String);
+  say(`the page has ${JSON.stringify(text)}`);
   for (const problem of [...opened.problems, ...console_.errors.slice(-20)]) say(problem);
   throw error;
 } finally {

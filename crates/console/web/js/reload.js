@@ -3,7 +3,9 @@
 // interface of its machine changes. No module, so that it runs if one of those is missing.
 
 {
-  const PAUSE = 1000;
+  // If loading it again has not helped, something keeps the file from arriving: the page must not load itself every second.
+  const navigation = /** @type {PerformanceNavigationTiming} */ (performance.getEntriesByType("navigation")[0]);
+  const PAUSE = navigation?.type === "reload" ? 15_000 : 1000;
   let isWaiting = false;
 
   async function reload() {

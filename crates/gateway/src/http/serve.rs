@@ -194,7 +194,7 @@ async fn with_first_request<F: Future<Output = hyper::Result<()>>>(
 mod tests {
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt},
-        sync::oneshot,
+        task::JoinHandle,
         time::{sleep, timeout},
     };
 
@@ -225,15 +225,16 @@ mod tests {
         async fn flush(&self) {}
     }
 
-    #[tokio::test]
-    async fn connections_that_arrive_late_are_served_until_no_more_arrive() {
+    /// A listener that is leaving already, and its address.
+    async fn leave() -> (JoinHandle<io::Result<()>>, SocketAddr) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve(listener, Arc::new(Leaving), Workers::default(), async move {
-            stopped.await.ok();
-        }));
-        stop.send(()).unwrap();
+        (tokio::spawn(serve(listener, Arc::new(Leaving), Workers::default(), async {})), address)
+    }
+
+    #[tokio::test]
+    async fn connections_that_arrive_late_are_served_until_no_more_arrive() {
+        let (serving, address) = leave().await;
         for _ in 0..15 {
             let mut client = TcpStream::connect(address).await.unwrap();
             // On a busy machine a request arrives some time after its connection.
@@ -245,5 +246,19 @@ mod tests {
         }
         timeout(limits::LATE_TIME, serving).await.unwrap().unwrap().unwrap();
         assert!(TcpStream::connect(address).await.is_err(), "the listener is closed");
+    }
+
+    #[tokio::test]
+    async fn a_stranger_who_connects_again_and_again_does_not_keep_a_pod_from_leaving() {
+        let (serving, address) = leave().await;
+        let stranger = tokio::spawn(async move {
+            let mut held = Vec::new();
+            while let Ok(connection) = TcpStream::connect(address).await {
+                held.push(connection);
+                sleep(limits::QUIET_TIME / 10).await;
+            }
+        });
+        timeout(limits::DRAIN_TIME, serving).await.unwrap().unwrap().unwrap();
+        stranger.await.unwrap();
     }
 }

@@ -126,3 +126,18 @@ for (const path of ["/js/pages/overview.js", "/style.css", "/api/session", "/js/
     problems.length = 0;
   });
 }
+
+browserTest("a file that never arrives does not make the page load itself again and again", {}, async (fixture) => {
+  const { page, console, problems } = fixture;
+  await page.waitForSelector("tbody tr");
+  await page.goto("about:blank");
+  const loads = () => console.requests.filter((request) => request === "GET /").length;
+  const before = loads();
+  console.lost.add("/js/pages/overview.js");
+  await page.goto(`${console.origin}/`);
+  await page.waitForFunction(() => performance.getEntriesByType("navigation")[0]?.type === "reload");
+  await shows(page, "main", "The console does not respond");
+  await new Promise((resolve) => setTimeout(resolve, 4000));
+  assert.equal(loads() - before, 2, "once, and once again");
+  problems.length = 0;
+});
