@@ -29,7 +29,8 @@ pub struct CachedChild<F> {
     pub observed: Observed,
     /// What the status is computed from.
     pub facts: F,
-    /// The server whose proxy created it, by its labels: such an object has no controller.
+    /// The server that it belongs to by its labels, if it has no controller: its proxy created it, or someone removed the controller
+    /// by hand.
     pub server: Option<Box<str>>,
     /// Whether it runs pods of an older template.
     pub is_rolling: bool,
@@ -43,8 +44,10 @@ pub fn owner_key(uid: &str) -> String {
 fn project_child<F>(object: &DynamicObject, facts: F) -> CachedChild<F> {
     let observed = Observed::of(object, &manager_of(object));
     let label = |key| object.metadata.labels.as_ref()?.get(key).map(String::as_str);
-    let is_of_a_proxy = observed.owner.is_none() && label(labels::TOOLHIVE) == Some(labels::TRUE);
-    let server = label(labels::APP).filter(|_| is_of_a_proxy).map(Into::into);
+    let has_no_controller = observed.owner.is_none() && label(labels::TOOLHIVE) == Some(labels::TRUE);
+    // On what the operator creates, `app` is the kind.
+    let server =
+        label(labels::NAME).or_else(|| label(labels::APP)).filter(|_| has_no_controller).map(Into::into);
     CachedChild { observed, facts, server, is_rolling: is_rolling(object) }
 }
 

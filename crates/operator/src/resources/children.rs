@@ -15,7 +15,7 @@ pub(crate) struct ChildEntry {
     pub(crate) name: String,
     pub(crate) meta: Meta,
     pub(crate) observed: Observed,
-    /// The server whose proxy created it.
+    /// The server that it belongs to by its labels, if it has no controller.
     pub(crate) server: Option<Box<str>>,
     /// Whether it runs pods of an older template.
     pub(crate) is_rolling: bool,

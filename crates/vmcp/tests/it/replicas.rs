@@ -1,6 +1,6 @@
 //! Replicas that share their sessions in a real Redis.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -49,15 +49,17 @@ async fn a_session_that_ends_at_one_replica_has_ended_at_all() {
 #[tokio::test]
 async fn a_replica_that_has_not_seen_a_session_for_long_does_not_end_it() {
     let (redis, backend) = (Redis::start().await, Backend::start().await);
-    let life = Some(Duration::from_millis(600));
-    let first = Server::with_life(&[("a", &backend)], &storage(&redis), life).await;
-    let second = Server::with_life(&[("a", &backend)], &storage(&redis), life).await;
+    // Long enough that the machine may stop for seconds between two calls.
+    let life = Duration::from_secs(3);
+    let first = Server::with_life(&[("a", &backend)], &storage(&redis), Some(life)).await;
+    let second = Server::with_life(&[("a", &backend)], &storage(&redis), Some(life)).await;
     let client = first.client().await;
     let session = text(&client.call("a_whoami").await).0.to_owned();
     let client = client.at(second.address);
-    // It is used at the other one for longer than a session lives.
-    for _ in 0..8 {
-        tokio::time::sleep(Duration::from_millis(200)).await;
+    // It is used at the other one until the first has removed it from its memory, which it does every half of a life.
+    let since = Instant::now();
+    while since.elapsed() < life * 2 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(text(&client.call("a_whoami").await).0, session);
     }
 }

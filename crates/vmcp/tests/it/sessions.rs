@@ -57,7 +57,7 @@ async fn a_session_ends_its_sessions_at_backends() {
 #[tokio::test]
 async fn a_client_that_never_ends_its_session_costs_a_backend_nothing_before_it_is_used_and_expires() {
     let backend = Backend::start().await;
-    let server = Server::with_life(&[("a", &backend)], "", Some(Duration::from_millis(400))).await;
+    let server = Server::with_life(&[("a", &backend)], "", Some(Duration::from_secs(3))).await;
     let clients = join_all((0..50).map(|_| server.client())).await;
     // That of the virtual server itself.
     assert!(backend.sessions() <= 1, "{}", backend.sessions());

@@ -100,7 +100,7 @@ async fn errors_are_sent_on_the_stream() {
         "die" => vec![Act::Die],
         _ => Vec::new(),
     });
-    let fixture = proxy(&fake, Duration::from_millis(300)).await;
+    let fixture = proxy(&fake, Duration::from_secs(2)).await;
     let mut client = Client::new(&fixture).await;
     for (method, code) in [("wait", -32000), ("die", -32603)] {
         client.send(&call(method, json!({}))).await;
