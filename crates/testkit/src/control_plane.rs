@@ -83,7 +83,7 @@ impl ControlPlane {
         // The key of service account tokens.
         write_identity(scratch.path(), "service-account", &authority.user("service-account", &[])?)?;
         fs::write(scratch.path().join("audit-policy.yaml"), audit::POLICY)?;
-        fs::write(scratch.path().join(audit::LOG), "")?;
+        audit::create(scratch.path())?;
 
         let api_link = Link::to(ports.api_server).await?;
         let etcd_link = Link::to(ports.etcd).await?;
@@ -133,12 +133,14 @@ impl ControlPlane {
     pub fn stop_api_server(&mut self) {
         if let Some(api_server) = self.api_server.take() {
             api_server.stop().expect("the API server stops");
+            audit::record_end(self.folder());
         }
     }
 
     /// Ends the API server as a crash would.
     pub fn kill_api_server(&mut self) {
         drop(self.api_server.take());
+        audit::record_end(self.folder());
     }
 
     /// Starts the API server again, with the same address and data.
@@ -246,7 +248,7 @@ impl ControlPlane {
             "--endpoint-reconciler-type=none".into(),
             format!("--audit-policy-file={}", file("audit-policy.yaml")),
             format!("--audit-log-path={}", file(audit::LOG)),
-            // An event is in the file before the next request of the same client, and the file is never rotated.
+            // An event is in the file before its response ends, and the file is never rotated.
             "--audit-log-mode=blocking".into(),
             "--audit-log-maxsize=1000000".into(),
         ];

@@ -3,7 +3,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, OnceLock},
 };
 
 use k8s_openapi::ByteString;
@@ -19,8 +18,6 @@ pub struct User {
     folder: PathBuf,
     kubeconfig: Value,
     config: Config,
-    /// The client of this user's recordings.
-    admin: Arc<OnceLock<Client>>,
 }
 
 impl User {
@@ -49,7 +46,7 @@ impl User {
             "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
             "current-context": "test",
         });
-        Self { name: name.into(), folder: folder.into(), kubeconfig, config, admin: Arc::default() }
+        Self { name: name.into(), folder: folder.into(), kubeconfig, config }
     }
 
     /// The name in the API server and the audit log.
@@ -85,6 +82,6 @@ impl User {
 
     /// Counts this user's requests from now on.
     pub fn record(&self) -> Recording {
-        Recording::start(&self.folder, &self.name, self.admin.clone())
+        Recording::start(&self.folder, &self.name)
     }
 }

@@ -4,25 +4,20 @@
 mod log;
 mod writes;
 
-use std::{
-    fmt,
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, path::Path};
 
-use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-pub(crate) use log::LOG;
 use log::Log;
+pub(crate) use log::{LOG, create, record_end};
 pub use writes::{LastWrite, LastWrites};
 
-/// Everything is logged; writes with request and response. A watch is logged when it starts, the rest when it is answered.
+/// Everything is logged: writes when they start, and with request and response when they are complete; a watch when it starts; the rest
+/// when it is complete.
 pub(crate) const POLICY: &str = r#"
 apiVersion: audit.k8s.io/v1
 kind: Policy
-omitStages: [RequestReceived]
 rules:
   - level: None
     users: [system:apiserver]
@@ -30,6 +25,7 @@ rules:
     omitManagedFields: true
     verbs: [create, update, patch, delete, deletecollection]
   - level: Metadata
+    omitStages: [RequestReceived]
 "#;
 
 /// One request to the API server.
@@ -80,8 +76,8 @@ pub struct Recording {
 }
 
 impl Recording {
-    pub(crate) fn start(folder: &Path, user: &str, admin: Arc<OnceLock<Client>>) -> Self {
-        Self { log: Log::start(folder, admin), user: user.into() }
+    pub(crate) fn start(folder: &Path, user: &str) -> Self {
+        Self { log: Log::start(folder), user: user.into() }
     }
 
     /// All requests until now, in the order in which they were answered.
@@ -143,10 +139,9 @@ struct ResponseStatus {
 }
 
 impl Event {
-    /// Each request is logged once when it ends, and a long-running one when it starts as well.
+    /// A watch counts when it starts, anything else when it is complete.
     fn counts(&self) -> bool {
-        let starts = self.stage == "ResponseStarted";
-        starts == (self.verb == "watch")
+        self.stage == if self.verb == "watch" { "ResponseStarted" } else { "ResponseComplete" }
     }
 
     fn object(&self) -> ObjectRef {

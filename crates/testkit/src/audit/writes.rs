@@ -1,9 +1,6 @@
 //! The state in which writes have left the objects of a namespace.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::{Arc, OnceLock},
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde_json::Value;
@@ -36,7 +33,7 @@ impl LastWrites {
     /// The writes from now on. The namespaces are of one control plane.
     pub fn start(namespaces: &[&Namespace]) -> Self {
         let first = namespaces.first().expect("a namespace");
-        let log = Log::start(first.folder(), Arc::new(OnceLock::from(first.client())));
+        let log = Log::start(first.folder());
         let namespaces = namespaces.iter().map(|namespace| namespace.name().into()).collect();
         Self { log, namespaces, last: BTreeMap::new() }
     }
