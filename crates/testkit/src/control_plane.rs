@@ -3,7 +3,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::{Ipv4Addr, TcpListener},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -21,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use crate::{
-    Link, Namespace, User, audit,
+    Link, Namespace, User, audit, free_port,
     pki::{Authority, Identity},
     process::Process,
     programs,
@@ -77,7 +76,7 @@ impl ControlPlane {
 
     async fn try_start_with(flags: &[String]) -> Result<Self> {
         let scratch = Scratch::new()?;
-        let ports = free_ports()?;
+        let ports = Ports { etcd: free_port(), etcd_peer: free_port(), api_server: free_port() };
         let authority = Authority::create(scratch.path())?;
         write_identity(scratch.path(), "apiserver", &authority.server()?)?;
         // The key of service account tokens.
@@ -323,12 +322,4 @@ fn write_identity(folder: &Path, name: &str, identity: &Identity) -> Result<()> 
     fs::write(folder.join(format!("{name}.crt")), &identity.certificate)?;
     fs::write(folder.join(format!("{name}.key")), &identity.key)?;
     Ok(())
-}
-
-/// Ports that are free now. They are held together, so that they differ.
-fn free_ports() -> Result<Ports> {
-    let listener = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let held = [listener()?, listener()?, listener()?];
-    let [etcd, etcd_peer, api_server] = [held[0].local_addr()?, held[1].local_addr()?, held[2].local_addr()?];
-    Ok(Ports { etcd: etcd.port(), etcd_peer: etcd_peer.port(), api_server: api_server.port() })
 }

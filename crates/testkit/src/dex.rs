@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{Ipv4Addr, SocketAddr, TcpStream},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use serde_json::{Value, json};
 
-use crate::{pki::Authority, process::Process, repository::install, scratch::Scratch};
+use crate::{free_port, pki::Authority, process::Process, repository::install, scratch::Scratch};
 
 /// A hash of the password.
 const HASH: &str = "$2b$10$abcdefghijklmnopqrstuuT1PPBw0YhHakFQ4r5M75JM1AR6OFCXi";
@@ -82,9 +82,4 @@ fn web(scheme: &str, address: SocketAddr, folder: &Path) -> Value {
 
 fn program() -> PathBuf {
     install("programs", &["--dex"]).expect("a Dex").join("dex")
-}
-
-fn free_port() -> u16 {
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-    listener.local_addr().expect("its address").port()
 }

@@ -3,23 +3,21 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::{Instant, sleep},
 };
 
-use crate::{process::Process, repository::install, scratch::Scratch};
+use crate::{free_port, process::Process, repository::install, scratch::Scratch};
 
-/// How often another port is tried, if another process took the free one.
-const TRIES: usize = 5;
 const START_TIME: Duration = Duration::from_secs(30);
 
 /// A Redis on loopback, which persists to disk. It ends with the test, however that ends.
@@ -42,17 +40,10 @@ impl Redis {
     }
 
     async fn launch(password: Option<String>) -> Result<Self> {
-        let mut failed = None;
-        for _ in 0..TRIES {
-            let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
-            let scratch = Scratch::new()?;
-            let mut redis = Self { address, password: password.clone(), process: None, scratch };
-            match redis.try_start().await {
-                Ok(()) => return Ok(redis),
-                Err(error) => failed = Some(error),
-            }
-        }
-        Err(failed.context("no port was tried")?)
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let mut redis = Self { address, password, process: None, scratch: Scratch::new()? };
+        redis.try_start().await?;
+        Ok(redis)
     }
 
     /// Its address, as `host:port`.
@@ -127,8 +118,6 @@ impl Redis {
             }
             sleep(Duration::from_millis(10)).await;
         }
-        // Another process may listen on that port, if ours could not bind it.
-        process.check()?;
         self.process = Some(process);
         Ok(())
     }

@@ -2,18 +2,18 @@
 
 use std::{
     fs,
-    net::{IpAddr, SocketAddr, UdpSocket},
+    net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket},
     path::PathBuf,
     time::Duration,
 };
 
 use anyhow::{Result, bail};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     time::{Instant, sleep},
 };
 
-use crate::{process::Process, repository::install, scratch::Scratch};
+use crate::{free_port, process::Process, repository::install, scratch::Scratch};
 
 const START_TIME: Duration = Duration::from_secs(30);
 
@@ -32,7 +32,7 @@ impl Tinyproxy {
 
     async fn launch(name: &str, password: &str) -> Result<Self> {
         let scratch = Scratch::new()?;
-        let address = TcpListener::bind("127.0.0.1:0").await?.local_addr()?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
         let (file, log) = (scratch.path().join("tinyproxy.conf"), scratch.path().join("log"));
         let settings = format!(
             "Port {}\nListen 127.0.0.1\nTimeout 60\nMaxClients 64\nLogFile {:?}\nLogLevel Connect\nBasicAuth {name} {password}\n",
@@ -50,7 +50,6 @@ impl Tinyproxy {
             }
             sleep(Duration::from_millis(10)).await;
         }
-        process.check()?;
         Ok(Self { address, scratch, _process: process })
     }
 

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use http::StatusCode;
 use redis::{Client, cmd};
-use skep_testkit::process::Process;
+use skep_testkit::{free_port, process::Process};
 
 use super::{
     flow::{Flow, STEPS, Servers},
-    redis_places::{Folder, free_port, start, until},
+    redis_places::{Folder, start, until},
     stores::{PASSWORD, store_at},
     world::World,
 };

@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    net::{Ipv4Addr, TcpListener},
+    net::Ipv4Addr,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use redis::{Client, FromRedisValue, cmd};
-use skep_testkit::{Redis, process::Process, redis_program};
+use skep_testkit::{Redis, free_port, process::Process, redis_program};
 use uuid::Uuid;
 
 use super::stores::{PASSWORD, check_promises, store_as, store_at};
@@ -39,10 +39,6 @@ impl Drop for Folder {
     fn drop(&mut self) {
         fs::remove_dir_all(&self.0).ok();
     }
-}
-
-pub(super) fn free_port() -> u16 {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 pub(super) fn start(folder: &Path, args: &[&str]) -> Process {

@@ -1,7 +1,7 @@
 //! An observing operator reports what it would write, and writes nothing.
 
 use crate::kinds::Servers;
-use std::{net::TcpListener, time::Duration};
+use std::time::Duration;
 
 use serde_json::json;
 use skep_api::kinds::MCPServer;
@@ -9,7 +9,7 @@ use skep_operator::{
     run::{self, Election},
     settings::Settings,
 };
-use skep_testkit::fixtures::TestServer;
+use skep_testkit::{fixtures::TestServer, free_port};
 use skep_world::Watched;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -22,10 +22,6 @@ use crate::{
     fixture::{Fixture, options},
     plan::only_tried,
 };
-
-pub(crate) fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
-}
 
 pub(crate) async fn fetched(port: u16, path: &str) -> String {
     let Ok(mut stream) = TcpStream::connect(("127.0.0.1", port)).await else { return String::new() };

@@ -21,14 +21,14 @@ use skep_operator::{
     run::{self, schemas::described},
     settings::Settings,
 };
-use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, repository, until_within};
+use skep_testkit::{ControlPlane, Namespace, fixtures::TestServer, free_port, repository, until_within};
 use skep_world::Watched;
 use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     fixture::{Fixture, conditions, options},
     kinds::{VirtualServers, all_kinds},
-    observe::{free_port, until_counted},
+    observe::until_counted,
 };
 
 /// What every status has: it is what tests wait for.

@@ -26,7 +26,7 @@ use skep_operator::{
 use skep_testkit::{
     User,
     fixtures::{TestOidcConfig, TestServer},
-    until,
+    free_port, until,
 };
 use skep_world::{Target, Watched};
 use tokio::sync::watch;
@@ -35,7 +35,7 @@ use tower::{BoxError, filter::FilterLayer};
 use crate::{
     fixture::{Fixture, options},
     kinds::{OidcConfigs, Servers},
-    observe::{fetched, free_port, until_counted},
+    observe::{fetched, until_counted},
     same_name::headless_service,
 };
 

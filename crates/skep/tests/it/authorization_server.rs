@@ -10,11 +10,11 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skep_testkit::{IdentityProvider, Redis};
+use skep_testkit::{IdentityProvider, Redis, free_port};
 
 use crate::{
     login::{Browser, Page, ann_logs_in, fake_provider, hidden_fields, request, tokens},
-    proxy::{Proxy, free_port},
+    proxy::Proxy,
 };
 
 /// A fake MCP server at an address of this machine, which starts a session. Returns the heads of its requests.

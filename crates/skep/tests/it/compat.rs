@@ -9,12 +9,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use skep_testkit::install;
+use skep_testkit::{free_port, install};
 
 use crate::{
     authorization_server::{call, server},
     login::{Browser, ann_logs_in, fake_provider, tokens_with},
-    proxy::{Proxy, free_port},
+    proxy::Proxy,
     vmcp_validate::{config_files, validate},
 };
 

@@ -6,12 +6,12 @@ use std::{
 };
 
 use serde_json::json;
-use skep_testkit::Dex;
+use skep_testkit::{Dex, free_port};
 
 use crate::{
     authorization_server::{call, config, server},
     login::{Browser, follow_logins, tokens},
-    proxy::{Proxy, free_port},
+    proxy::Proxy,
 };
 
 #[tokio::test(flavor = "multi_thread")]

@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
     sync::mpsc,
@@ -13,7 +13,7 @@ use std::{
 
 use k8s_openapi::api::apps::v1::StatefulSet;
 use serde_json::json;
-use skep_testkit::{Namespace, User};
+use skep_testkit::{Namespace, User, free_port};
 
 /// A proxy as a process, as in a pod: with a frozen generation, and a file that changes.
 struct Pod {
@@ -28,7 +28,7 @@ impl Pod {
     fn new(test: &Namespace, name: &str, image: &'static str, generation: &'static str) -> Self {
         let folder = test.folder().join(format!("{}-{name}", test.name()));
         fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         Self { folder, port, image, generation, process: None }
     }
 

@@ -3,8 +3,9 @@
 use std::{fs, process::Command};
 
 use serde_json::{Value, json};
+use skep_testkit::free_port;
 
-use crate::proxy::{Proxy, free_port};
+use crate::proxy::Proxy;
 
 const PLAIN: (&str, &str) = ("INSECURE_DISABLE_URL_VALIDATION", "true");
 const NO_DISCOVERY: (&str, &str) = ("TOOLHIVE_SKIP_OIDC_DISCOVERY", "true");

@@ -2,14 +2,14 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
-    sync::atomic::{AtomicU32, Ordering},
     time::{Duration, Instant},
 };
 
 use serde_json::{Value, json};
+use skep_testkit::free_port;
 
 pub(crate) struct Proxy {
     folder: PathBuf,
@@ -82,20 +82,6 @@ impl Proxy {
 
     pub(crate) fn log(&self) -> String {
         fs::read_to_string(self.folder.join("log")).unwrap()
-    }
-}
-
-/// A port that is free now. It is below those that the system gives to connections, one of which could take it before the
-/// proxy listens, and apart from those that `skep run` and the programs of compatibility tests choose, and from those of other
-/// tests, each of which is a process.
-pub(crate) fn free_port() -> u16 {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    loop {
-        let number = std::process::id() * 16 + NEXT.fetch_add(1, Ordering::Relaxed);
-        let port = 11_000 + (number % 9_000) as u16;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use serde_json::json;
-use skep_testkit::Redis;
+use skep_testkit::{Redis, free_port};
 
 const PASSWORD: &str = "correct-horse-battery-staple";
 const ID: &str = "0b0ef4f6-2c5e-4f0f-9f3b-9d2f2e3f5a10";
@@ -74,7 +74,7 @@ impl Pod {
     fn start(name: &str, server: SocketAddr, redis: &Redis, password: &str) -> Self {
         let folder = std::env::temp_dir().join(format!("skep-sessions-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let redis = json!({"address": redis.address()});
         let bucket = json!({"maxTokens": 1000, "refillPeriod": "1s"});
         let limit = json!({

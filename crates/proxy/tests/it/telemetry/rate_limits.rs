@@ -3,13 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use skep_testkit::Redis;
+use skep_testkit::{Redis, free_port};
 
-use super::{
-    Collector, middleware,
-    scraping::{free_port, scrape},
-    server, telemetry, tool,
-};
+use super::{Collector, middleware, scraping::scrape, server, telemetry, tool};
 use crate::fixture::{Fixture, Server, call};
 
 /// A proxy with a bucket for all calls, and a smaller one for those of one tool.

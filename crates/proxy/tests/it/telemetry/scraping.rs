@@ -2,6 +2,7 @@
 
 use http::Method;
 use serde_json::{Value, json};
+use skep_testkit::free_port;
 
 use super::{middleware, server, tool};
 use crate::fixture::{Fixture, call};
@@ -14,10 +15,6 @@ fn prometheus(changes: Value) -> Value {
     config.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
     let parameters = json!({"config": config, "server_name": "files", "transport": "streamable-http"});
     middleware(json!({"type": "telemetry", "parameters": parameters}))
-}
-
-pub(super) fn free_port() -> u16 {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 pub(super) async fn scrape(fixture: &Fixture) -> String {

@@ -11,7 +11,7 @@ use std::{
 
 use http::Method;
 use serde_json::{Value, json};
-use skep_testkit::IdentityProvider;
+use skep_testkit::{IdentityProvider, free_port};
 use tracing_subscriber::{
     EnvFilter,
     fmt::{MakeWriter, format::Writer, time::FormatTime},
@@ -82,7 +82,7 @@ fn chain(collector: &Collector, provider: &IdentityProvider, audit: &str) -> Val
         json!({"version": "1.0", "type": "cedarv1", "cedar": {"policies": policies, "entities_json": "[]"}});
     let changes = json!({
         "enablePrometheusMetricsPath": true, "useLegacyAttributes": true, "headers": {"x-key": "for-the-collector"},
-        "prometheusPort": std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port(),
+        "prometheusPort": free_port(),
     });
     json!([
         {"type": "audit", "parameters": {"config_data": {"logFile": audit}}},

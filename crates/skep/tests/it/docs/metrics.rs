@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
     io::{Read, Write},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::PathBuf,
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -14,6 +14,7 @@ use regex::Regex;
 use serde_json::{Value, json};
 use skep_api::kinds::MCPGroup;
 use skep_operator::permissions;
+use skep_testkit::free_port;
 
 use super::root;
 
@@ -34,10 +35,6 @@ impl Drop for Program {
 
 fn start(command: &mut Command) -> Program {
     Program(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap())
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 fn response_to(port: u16, request: &str) -> Option<String> {

@@ -3,13 +3,12 @@
 use std::{fs, net::SocketAddr};
 
 use serde_json::{Value, json};
-use skep_testkit::{IdentityProvider, repository};
+use skep_testkit::{IdentityProvider, free_port, repository};
 
 use super::{Client, DEMO, Manifests, Run, identity_provider::Provider, life::own_address, server, until};
 use crate::{
     authorization_server,
     login::{Browser, ann_logs_in, fake_provider, tokens},
-    proxy::free_port,
 };
 
 /// An authorization server at this host of a cluster.

@@ -6,9 +6,9 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use skep_testkit::{install, repository};
+use skep_testkit::{free_port, install, repository};
 
-use crate::{login::Browser, proxy::free_port};
+use crate::login::Browser;
 
 /// The identity provider of the example, as a process.
 pub(super) struct Provider {

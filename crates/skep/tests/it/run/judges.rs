@@ -19,7 +19,7 @@ use rmcp::{
     },
 };
 use serde_json::json;
-use skep_testkit::{Dex, IdentityProvider, install, repository};
+use skep_testkit::{Dex, IdentityProvider, free_port, install, repository};
 
 use super::{
     DEMO, Manifests, Run,
@@ -27,10 +27,7 @@ use super::{
     identity_provider::{Provider, modules},
     server,
 };
-use crate::{
-    login::{Browser, NODE_AUTHORITIES, REDIRECT, follow_logins, request},
-    proxy::free_port,
-};
+use crate::login::{Browser, NODE_AUTHORITIES, REDIRECT, follow_logins, request};
 
 /// The ports that `skep run` chooses for a virtual server.
 const PORTS: std::ops::Range<u16> = 20_000..30_000;

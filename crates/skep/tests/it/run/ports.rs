@@ -1,6 +1,6 @@
 //! The ports of servers.
 
-use std::net::TcpListener;
+use skep_testkit::free_port;
 
 use super::{DEMO, Manifests, Run, server};
 
@@ -25,7 +25,7 @@ fn an_occupied_port_of_a_server_is_replaced_by_another() {
 
 #[test]
 fn the_port_of_a_package_can_be_set() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let manifests = Manifests::new("");
     let path = manifests.programs(&["npx"]);
     let mut command = manifests.skep_run();

@@ -1,9 +1,9 @@
 //! A real server, the reference server of MCP, as it would run in a cluster.
 
-use std::{net::TcpListener, path::Path};
+use std::path::Path;
 
 use serde_json::json;
-use skep_testkit::install;
+use skep_testkit::{free_port, install};
 
 use super::{Manifests, Run, server};
 
@@ -33,7 +33,7 @@ stringData: {api: hunter2}";
 
 #[test]
 fn a_real_server_that_speaks_http_runs_beside_its_proxy_and_ends_with_it() {
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let spec = format!(
         "  transport: streamable-http\n  mcpPort: {port}\n  env: [{{name: PORT, value: \"{port}\"}}]"
     );

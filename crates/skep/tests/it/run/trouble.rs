@@ -1,6 +1,6 @@
 //! Servers that fail, and what is reported about them.
 
-use std::net::TcpListener;
+use skep_testkit::free_port;
 
 use super::{
     Client, DEMO, Manifests, Run,
@@ -24,7 +24,7 @@ fn without_a_network_the_demo_works_and_the_table_shows_why_the_other_one_fails(
 
 #[test]
 fn a_remote_server_that_becomes_available_again_is_detected() {
-    let port = TcpListener::bind((own_address(), 0)).unwrap().local_addr().unwrap().port();
+    let port = free_port();
     let run = Run::start(&quickstart(&format!("http://{}:{port}/mcp", own_address())));
     assert!(run.row("docs").contains("Failed"), "{}", run.output());
     fake_remote(port);
