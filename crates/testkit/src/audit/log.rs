@@ -12,6 +12,8 @@ use std::{
 pub(crate) const LOG: &str = "audit.log";
 /// The line after the last one of an API server that has ended: what it did not complete, it never will.
 const ENDED: &str = "ended";
+/// How much of a line has the id and the stage of a request. It is ASCII.
+const HEAD: usize = 192;
 /// An API server ends a request after a minute.
 const COMPLETE_WITHIN: Duration = Duration::from_secs(90);
 
@@ -36,70 +38,73 @@ pub(super) struct Log {
 impl Log {
     /// The log of the control plane with this folder, from now on.
     pub(super) fn start(folder: &Path) -> Self {
-        let file = folder.join(LOG);
-        let start = file.metadata().expect("the audit log").len();
-        Self { file, start }
+        let mut log = Self { file: folder.join(LOG), start: 0 };
+        log.start = log.end_of_the_last_line();
+        log
+    }
+
+    /// The API server may be writing a line.
+    fn end_of_the_last_line(&self) -> u64 {
+        const TAIL: u64 = 1 << 20;
+        let mut log = File::open(&self.file).expect("the audit log");
+        let length = log.metadata().expect("its length").len();
+        let from = length.saturating_sub(TAIL);
+        log.seek(SeekFrom::Start(from)).expect("the audit log can be read from there");
+        let mut tail = Vec::new();
+        log.take(length - from).read_to_end(&mut tail).expect("the audit log can be read");
+        tail.iter().rposition(|byte| *byte == b'\n').map_or(from, |end| from + end as u64 + 1)
     }
 
     /// The lines of all requests whose effects can be seen until now.
     pub(super) async fn lines(&self) -> Vec<String> {
-        lines(&self.complete().await)
+        self.complete().await.lines().map(Into::into).collect()
     }
 
     /// The same, once: the next call returns what comes after.
     pub(super) async fn take_lines(&mut self) -> Vec<String> {
-        let bytes = self.complete().await;
-        self.start += bytes.len() as u64;
-        lines(&bytes)
+        let text = self.complete().await;
+        self.start += text.len() as u64;
+        text.lines().map(Into::into).collect()
     }
 
     /// The API server logs a write before it starts and when it is complete, and anything before its response ends. So nothing is missing
     /// once all that has started is complete.
-    async fn complete(&self) -> Vec<u8> {
+    async fn complete(&self) -> String {
         let deadline = Instant::now() + COMPLETE_WITHIN;
-        let mut bytes = self.read();
-        let started = incomplete(&lines(&bytes));
-        while !incomplete(&lines(&bytes)).is_disjoint(&started) {
+        let mut text = self.read();
+        let started: HashSet<String> = incomplete(&text).into_iter().map(Into::into).collect();
+        while incomplete(&text).into_iter().any(|request| started.contains(request)) {
             assert!(Instant::now() < deadline, "the API server does not complete a write");
             tokio::time::sleep(Duration::from_millis(2)).await;
-            bytes = self.read();
+            text = self.read();
         }
-        bytes
+        text
     }
 
     /// What is logged, but for a line that is half written.
-    fn read(&self) -> Vec<u8> {
+    fn read(&self) -> String {
         let mut log = File::open(&self.file).expect("the audit log");
         log.seek(SeekFrom::Start(self.start)).expect("the audit log can be read from there");
         let mut bytes = Vec::new();
         log.read_to_end(&mut bytes).expect("the audit log can be read");
         let end = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         bytes.truncate(end);
-        bytes
+        String::from_utf8(bytes).expect("the audit log is text, from the start of a line on")
     }
 }
 
-fn lines(bytes: &[u8]) -> Vec<String> {
-    // The first one may be a part of a line.
-    String::from_utf8_lossy(bytes).lines().map(Into::into).collect()
-}
-
 /// The ids of the requests that have started and are not complete.
-fn incomplete(lines: &[String]) -> HashSet<String> {
+fn incomplete(text: &str) -> HashSet<&str> {
     let mut requests = HashSet::new();
-    for line in lines {
+    for line in text.lines() {
         if line == ENDED {
             requests.clear();
         }
-        // They are the first fields of each event.
-        let (Some(id), Some(stage)) = (value(line, r#""auditID":""#), value(line, r#""stage":""#)) else {
-            continue;
-        };
-        match stage {
-            "RequestReceived" => {
-                requests.insert(id.to_owned());
+        match id_and_stage(line) {
+            Some((id, "RequestReceived")) => {
+                requests.insert(id);
             }
-            "ResponseComplete" | "Panic" => {
+            Some((id, "ResponseComplete" | "Panic")) => {
                 requests.remove(id);
             }
             _ => {}
@@ -108,7 +113,9 @@ fn incomplete(lines: &[String]) -> HashSet<String> {
     requests
 }
 
-/// The text from there to the next quote.
-fn value<'a>(line: &'a str, from: &str) -> Option<&'a str> {
-    line.split_once(from)?.1.split('"').next()
+/// They are the first fields of an event, and the only ones that are read of most: the rest may be long.
+fn id_and_stage(line: &str) -> Option<(&str, &str)> {
+    let head = line.get(..HEAD)?;
+    let value = |name: &str| head.split_once(name)?.1.split('"').next();
+    Some((value(r#""auditID":""#)?, value(r#""stage":""#)?))
 }
