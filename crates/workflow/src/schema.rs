@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// How deep a value is compared with its schema.
 pub(crate) const DEPTH: usize = 32;
-/// How many schemas are looked at for one value with all its parts: a few can refer to each other in very many ways.
+/// How many schemas are looked at for one value with all its parts: a few that refer to each other can be reached by very many paths.
 const STEPS: usize = 100_000;
 /// How many of them are for the same part.
 const BRANCHES: usize = 64;
