@@ -19,7 +19,7 @@ fn ends_soon(pid: u32) -> bool {
     !is_running(pid)
 }
 
-fn scratch(name: &str) -> std::path::PathBuf {
+pub(crate) fn scratch(name: &str) -> std::path::PathBuf {
     let folder = std::env::temp_dir().join(format!("skep-{name}-{}", std::process::id()));
     fs::create_dir_all(&folder).unwrap();
     folder
