@@ -1,5 +1,5 @@
 # The image of skep, from its source: docker build -t skep .
-# `make image` builds the same image without a container engine, which the end-to-end cases use.
+# `make image` builds the same image without a container engine, and a faster one after `make profile`.
 FROM rust:1.95-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends cmake && rm -rf /var/lib/apt/lists/*
 WORKDIR /src

@@ -4,11 +4,12 @@ use std::{
     fs,
     net::{SocketAddr, TcpListener},
     process::Stdio,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use anyhow::{Context, Result, bail};
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpStream,
@@ -16,6 +17,9 @@ use tokio::{
 };
 
 use crate::usage::{self, Usage};
+
+/// How long a program may take to end.
+const END_TIME: Duration = Duration::from_secs(5);
 
 /// A program that runs, until this is dropped.
 pub struct Running {
@@ -93,11 +97,18 @@ impl Running {
 }
 
 impl Drop for Running {
+    /// Lets it end by itself within a limit: `make profile` needs what a program writes at its end.
     fn drop(&mut self) {
         let group = self.child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-        if let Some(group) = group {
-            kill_process_group(group, Signal::KILL).ok();
+        let Some(group) = group else { return };
+        kill_process_group(group, Signal::TERM).ok();
+        let deadline = Instant::now() + END_TIME;
+        // It stays a zombie, so that its group is not another's before the rest of it is killed.
+        let ended = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        while Instant::now() < deadline && matches!(waitid(WaitId::Pid(group), ended), Ok(None)) {
+            thread::sleep(Duration::from_millis(10));
         }
+        kill_process_group(group, Signal::KILL).ok();
     }
 }
 

@@ -153,11 +153,14 @@ async fn measured(
     for _ in 0..args.turns {
         let measured = load.run(server.address).await?;
         let rate = measured.rate();
-        direct.push(Turn::new(&measured, rate, Duration::ZERO));
+        direct.push(Turn::new(&measured, rate, rate, Duration::ZERO));
+        // The first of them.
+        let mut skep = None;
         for proxy in &mut proxies {
             let before = proxy.running.cpu()?;
             let measured = proxy.load.run(proxy.running.address).await.with_context(|| proxy.name.clone())?;
-            proxy.turns.push(Turn::new(&measured, rate, proxy.running.cpu()? - before));
+            let skep = *skep.get_or_insert(measured.rate());
+            proxy.turns.push(Turn::new(&measured, rate, skep, proxy.running.cpu()? - before));
         }
     }
     let overload = load.overload().run(server.address).await?;

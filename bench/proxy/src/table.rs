@@ -10,6 +10,8 @@ pub(crate) struct Turn {
     rate: f64,
     /// The rate over that of calling directly, just before.
     ratio: f64,
+    /// The rate over that of skep in the same round.
+    of_skep: f64,
     p50: Duration,
     p99: Duration,
     /// The processor time of the proxy for each call.
@@ -17,10 +19,10 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    pub(crate) fn new(measured: &Measured, direct: f64, cpu: Duration) -> Self {
+    pub(crate) fn new(measured: &Measured, direct: f64, skep: f64, cpu: Duration) -> Self {
         let calls = u32::try_from(measured.count().max(1)).unwrap_or(u32::MAX);
         let (rate, p50, p99) = (measured.rate(), measured.at(0.5), measured.at(0.99));
-        Self { rate, ratio: rate / direct, p50, p99, cpu: cpu / calls }
+        Self { rate, ratio: rate / direct, of_skep: rate / skep, p50, p99, cpu: cpu / calls }
     }
 }
 
@@ -53,6 +55,7 @@ impl Row {
         let turn = Turn {
             rate: median(turns, |turn| turn.rate),
             ratio: median(turns, |turn| turn.ratio),
+            of_skep: median(turns, |turn| turn.of_skep),
             p50: median(turns, |turn| turn.p50),
             p99: median(turns, |turn| turn.p99),
             cpu: median(turns, |turn| turn.cpu),
@@ -77,6 +80,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
         "of direct",
         "least",
         "most",
+        "of skep",
         "p50 ms",
         "p99 ms",
         "p99 x10",
@@ -95,6 +99,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
             format!("{:.2}", turn.ratio),
             of_proxy(format!("{:.2}", spread.0)),
             of_proxy(format!("{:.2}", spread.1)),
+            of_proxy(format!("{:.2}", turn.of_skep)),
             millis(turn.p50),
             millis(turn.p99),
             millis(*overload),
@@ -107,7 +112,7 @@ pub(crate) fn table(rows: &[Row]) -> String {
     text
 }
 
-fn line(text: &mut String, cells: [String; 11]) {
+fn line(text: &mut String, cells: [String; 12]) {
     for cell in cells {
         // Writing to a String cannot fail.
         let _ = write!(text, "{cell:>10}");

@@ -1,12 +1,23 @@
-//! Headers that belong to one connection, and those about where a request comes from.
+//! Headers that belong to one connection, those about where a request comes from, and those of MCP.
+//!
+//! They are statics: a constant is built at each use, and dropped after it, which takes longer than to look it up in a map.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::{HeaderMap, HeaderName, header};
+use skep_mcp::header as mcp;
 
-const HOP_BY_HOP: [HeaderName; 8] = [
+/// The revision, on every request since 2025-06-18.
+pub static MCP_PROTOCOL_VERSION: HeaderName = HeaderName::from_static(mcp::MCP_PROTOCOL_VERSION);
+/// The session, until 2025-11-25.
+pub static MCP_SESSION_ID: HeaderName = HeaderName::from_static(mcp::MCP_SESSION_ID);
+pub(crate) static MCP_METHOD: HeaderName = HeaderName::from_static(mcp::MCP_METHOD);
+pub(crate) static MCP_NAME: HeaderName = HeaderName::from_static(mcp::MCP_NAME);
+
+static HOP_BY_HOP: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
     header::PROXY_AUTHENTICATE,
     header::PROXY_AUTHORIZATION,
     header::TE,
@@ -15,14 +26,13 @@ const HOP_BY_HOP: [HeaderName; 8] = [
     header::UPGRADE,
 ];
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-pub(crate) const FORWARDED: [HeaderName; 5] = [
+pub(crate) static FORWARDED: [HeaderName; 5] = [
     header::FORWARDED,
     FORWARDED_FOR,
     HeaderName::from_static("x-forwarded-host"),
     HeaderName::from_static("x-forwarded-proto"),
     HeaderName::from_static("x-real-ip"),
 ];
-const PROXY_CONNECTION: HeaderName = HeaderName::from_static("proxy-connection");
 
 /// Strips what belongs to one connection, by standard or because the `Connection` header names it.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -36,7 +46,6 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     for name in HOP_BY_HOP.iter().chain(&named) {
         headers.remove(name);
     }
-    headers.remove(PROXY_CONNECTION);
 }
 
 /// The address of the client, as a proxy in front names it. Each proxy appends the address of its own peer, so the last one is that of

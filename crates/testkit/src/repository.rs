@@ -8,7 +8,7 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 
-/// A file or folder of the repository. Its path is not compiled in: CI uses what it has built in other clones as well.
+/// A file or folder of the repository. Its path is not compiled in: a test may run in another clone than it was built in.
 pub fn repository(path: impl AsRef<Path>) -> PathBuf {
     let package = env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from);
     let here = package.or_else(|| env::current_dir().ok()).unwrap_or_default();

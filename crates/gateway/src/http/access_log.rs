@@ -3,6 +3,7 @@
 //! The id is sent to the server and back to the client, so that the logs of all three can be correlated.
 
 use std::{
+    fmt::Write as _,
     net::SocketAddr,
     pin::pin,
     sync::{
@@ -72,7 +73,10 @@ fn id(headers: &HeaderMap) -> HeaderValue {
 fn new_id() -> String {
     static PROCESS: LazyLock<u64> = LazyLock::new(|| uuid::Uuid::new_v4().as_u64_pair().0);
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    format!("{:016x}-{:x}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed))
+    // Allocated once.
+    let mut id = String::with_capacity(2 * 16 + 1);
+    write!(id, "{:016x}-{:x}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
+    id
 }
 
 /// The log line of a request, written when it is dropped: its response has ended, or the client has disconnected.

@@ -29,6 +29,10 @@ pub fn is_unencoded(headers: &HeaderMap) -> bool {
 }
 
 fn is_utf8_json(type_: &str) -> bool {
+    // As most clients write it.
+    if type_ == "application/json" {
+        return true;
+    }
     let mut parts = type_.split(';').map(|part| part.trim().to_ascii_lowercase());
     let name = parts.next().unwrap_or_default();
     let json = name == "application/json" || (name.starts_with("application/") && name.ends_with("+json"));

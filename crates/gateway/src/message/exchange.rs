@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
     Era, Id, Method as McpMethod, OwnedEnvelope, Rejection,
-    header::{MCP_METHOD, MCP_NAME, MCP_PARAM_PREFIX, MCP_SESSION_ID, encoded_name},
+    header::{MCP_PARAM_PREFIX, encoded_name},
 };
 use tracing::{Level, enabled};
 use uuid::Uuid;
@@ -19,6 +19,7 @@ use super::{ParsedMessage, RequestMetrics, ToolHints};
 use crate::{
     body::{Budget, Share},
     context::request_context,
+    headers::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID},
     http::{ErrorResponse, response},
     identity::{Holder, Identity, Owner},
     truncate::truncate,
@@ -160,7 +161,7 @@ impl Exchange {
     /// known yet, as for every request that has not passed through the middlewares.
     pub fn initialize(&self, body: Bytes) -> Result<Self, Rejection> {
         let mut headers = self.headers.clone();
-        for name in [MCP_SESSION_ID, MCP_METHOD, MCP_NAME] {
+        for name in [&MCP_SESSION_ID, &MCP_METHOD, &MCP_NAME] {
             headers.remove(name);
         }
         if let Some(authorization) = &self.authorization {
@@ -202,9 +203,9 @@ impl Exchange {
         // They mirror parameters of this request.
         let mirrors = self.headers.keys().filter(|name| name.as_str().starts_with(MCP_PARAM_PREFIX));
         mirrors.for_each(|name| drop(headers.remove(name)));
-        if headers.contains_key(MCP_NAME) {
+        if headers.contains_key(&MCP_NAME) {
             let name = HeaderValue::from_str(&encoded_name(tool)).map_err(|_| Rejection::Internal)?;
-            headers.insert(MCP_NAME, name);
+            headers.insert(&MCP_NAME, name);
         }
         let message = ParsedMessage::of(&headers, &body)?;
         Ok(Self {
@@ -253,17 +254,17 @@ impl Exchange {
     /// rejected, nothing changes.
     pub fn replace_message(&mut self, body: Bytes) -> Result<(), Rejection> {
         let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;
-        let mirrored = self.headers.get(MCP_NAME).cloned();
+        let mirrored = self.headers.get(&MCP_NAME).cloned();
         if mirrored.is_some()
             && let Some(target) = parsed.envelope().map_err(Rejection::Message)?.target()
         {
             let name =
                 HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Rejection::Internal)?;
-            self.headers.insert(MCP_NAME, name);
+            self.headers.insert(&MCP_NAME, name);
         }
         self.replace(body, parsed).inspect_err(|_| {
             if let Some(mirrored) = mirrored {
-                self.headers.insert(MCP_NAME, mirrored);
+                self.headers.insert(&MCP_NAME, mirrored);
             }
         })
     }

@@ -1,11 +1,12 @@
 //! The message of a request.
 
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName};
 use skep_mcp::{
     Envelope, Era, Header, Headers, Id, Message, Method, OwnedEnvelope, Rejection, check_mirrors, era,
-    header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION},
 };
+
+use crate::headers::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION};
 
 /// The message of a request, parsed once. Its pieces are slices of the body.
 #[derive(Clone, Debug)]
@@ -90,10 +91,11 @@ impl ParsedMessage {
 
 /// The headers that mirror a message.
 fn mirrors(headers: &HeaderMap) -> Headers<'_> {
-    let header = |name| Header::of(headers.get_all(name).iter().map(http::HeaderValue::as_bytes));
+    let header =
+        |name: &HeaderName| Header::of(headers.get_all(name).iter().map(http::HeaderValue::as_bytes));
     Headers {
-        protocol_version: header(MCP_PROTOCOL_VERSION),
-        method: header(MCP_METHOD),
-        name: header(MCP_NAME),
+        protocol_version: header(&MCP_PROTOCOL_VERSION),
+        method: header(&MCP_METHOD),
+        name: header(&MCP_NAME),
     }
 }

@@ -3,11 +3,12 @@
 use serde_json::Value;
 use skep_auth::{AuthenticationError, ProtectedResource};
 use skep_config::run_config::Oidc;
-use skep_mcp::{ConnectAnswer, Era, Method, header::MCP_SESSION_ID};
+use skep_mcp::{ConnectAnswer, Era, Method};
 
 use super::{ChainContext, authentication::rejected, provider::Provider};
 use crate::{
     ConfigError, ProviderTokenError,
+    headers::MCP_SESSION_ID,
     http::ErrorResponse,
     identity::Identity,
     message::{Exchange, ParsedMessage},
@@ -71,7 +72,7 @@ impl ProviderToken {
             let envelope = message.envelope().ok()?;
             return serde_json::from_str(envelope.meta().client_capabilities()?.as_str()).ok();
         }
-        let id = exchange.headers.get(MCP_SESSION_ID)?.to_str().ok()?;
+        let id = exchange.headers.get(&MCP_SESSION_ID)?.to_str().ok()?;
         let session = self.sessions.as_ref()?.get(id).await.ok()??;
         let initialize = session.initialize.as_ref().filter(|_| session.belongs_to(exchange.owner()))?;
         let mut initialize: Value = serde_json::from_slice(initialize).ok()?;

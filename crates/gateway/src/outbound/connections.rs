@@ -73,7 +73,7 @@ pub(super) struct Connections {
 
 /// Idle connections by host, of which the last is the one that was used last.
 #[derive(Default)]
-struct Idle(Mutex<HashMap<Authority, Vec<Connection>>>);
+struct Idle(Mutex<HashMap<Box<str>, Vec<Connection>>>);
 
 /// A connection, in a box: it is moved with each response.
 struct Connection(Box<Connected>);
@@ -83,6 +83,8 @@ struct Connected {
     peer: Option<Arc<SocketAddr>>,
     used: Instant,
     host: Authority,
+    /// The `Host` header of its requests.
+    header: HeaderValue,
     /// Where it is while it is idle.
     idle: Weak<[Idle]>,
     thread: usize,
@@ -105,11 +107,7 @@ impl Connections {
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
         let uri = std::mem::take(request.uri_mut());
-        let no_host = || Error::Connect { host: "nowhere".into(), source: "it has no address".into() };
         let host = uri.authority().cloned().ok_or_else(no_host)?;
-        if let Some(value) = host_header(&uri) {
-            request.headers_mut().insert(header::HOST, value);
-        }
         *request.uri_mut() = uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
         let thread = workers::number();
         loop {
@@ -118,6 +116,7 @@ impl Connections {
                 // In a box: it is seldom needed, and large.
                 None => (Box::pin(self.connect(&uri, &host, thread)).await?, false),
             };
+            request.headers_mut().insert(header::HOST, connection.0.header.clone());
             match connection.0.sender.try_send_request(request).await {
                 Ok(response) => {
                     let mut response = response.map(|body| UpstreamBody::new(body, Lease(connection)));
@@ -170,6 +169,7 @@ impl Connections {
     }
 
     async fn connect(&self, uri: &Uri, host: &Authority, thread: usize) -> Result<Connection, Error> {
+        let header = host_header(uri).ok_or_else(no_host)?;
         let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
             // Without credentials before it.
             host: uri.host().unwrap_or_default().into(),
@@ -188,6 +188,7 @@ impl Connections {
             peer: known.get::<HttpInfo>().map(|info| Arc::new(info.remote_addr())),
             used: Instant::now(),
             host: host.clone(),
+            header,
             idle: Arc::downgrade(&self.idle),
             thread,
         })))
@@ -211,16 +212,16 @@ impl Connections {
 
 impl Idle {
     fn take(&self, host: &Authority) -> Option<Connection> {
-        self.lock().get_mut(host)?.pop()
+        self.lock().get_mut(host.as_str())?.pop()
     }
 
     fn put(&self, connection: Connection) {
         let mut hosts = self.lock();
-        match hosts.get_mut(&connection.0.host) {
+        match hosts.get_mut(connection.0.host.as_str()) {
             Some(connections) if connections.len() >= IDLE_CONNECTIONS => {}
             Some(connections) => connections.push(connection),
             None => {
-                hosts.insert(connection.0.host.clone(), vec![connection]);
+                hosts.insert(connection.0.host.as_str().into(), vec![connection]);
             }
         }
     }
@@ -234,7 +235,7 @@ impl Idle {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Authority, Vec<Connection>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Box<str>, Vec<Connection>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -260,11 +261,14 @@ impl Lease {
     }
 }
 
+fn no_host() -> Error {
+    Error::Connect { host: "nowhere".into(), source: "it has no address".into() }
+}
+
 /// The `Host` header: without the default port, and without a name or password.
 fn host_header(uri: &Uri) -> Option<HeaderValue> {
     let host = uri.host()?;
-    let usual = if uri.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
-    match uri.port_u16().filter(|port| *port != usual) {
+    match uri.port_u16().filter(|port| *port != 80) {
         Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
         None => HeaderValue::from_str(host).ok(),
     }
@@ -318,6 +322,33 @@ mod tests {
         assert!(!connections.has_idle(), "one with another name of the same address is as old");
         connections.send(request(service)).await.unwrap();
         assert_eq!(*accepted.borrow(), 4);
+    }
+
+    #[tokio::test]
+    async fn no_caller_chooses_the_host_also_on_a_kept_connection() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut heads = Vec::new();
+            for _ in 0..2 {
+                let mut head = [0; 4096];
+                let length = stream.read(&mut head).await.unwrap();
+                heads.push(String::from_utf8(head[..length].to_vec()).unwrap());
+                stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+            }
+            heads
+        });
+        let connections = Connections::new();
+        for _ in 0..2 {
+            let request =
+                Request::get(format!("http://name:secret@{address}/")).header(header::HOST, "other");
+            drop(connections.send(request.body(Full::default()).unwrap()).await.unwrap());
+        }
+        for head in server.await.unwrap() {
+            let hosts: Vec<_> = head.lines().filter_map(|line| line.strip_prefix("host: ")).collect();
+            assert_eq!(hosts, [address.to_string()], "{head}");
+        }
     }
 
     #[tokio::test]

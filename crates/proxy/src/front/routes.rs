@@ -12,12 +12,12 @@ use hyper::body::Incoming;
 use serde_json::Value;
 use skep_config::calls;
 use skep_gateway::{
-    headers::last_forwarded,
+    headers::{MCP_PROTOCOL_VERSION, last_forwarded},
     http::{Body, ErrorResponse, response},
     message::{self, Exchange},
     middleware::{METRICS, Telemetry, not_served},
 };
-use skep_mcp::{Era, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
+use skep_mcp::{Era, Rejection, Revision};
 
 use super::Proxy;
 use crate::limits;
@@ -141,7 +141,7 @@ impl Proxy {
     /// The methods of HTTP that MCP has. Since 2026-07-28 there are no sessions, so there is nothing to listen to or to
     /// end.
     fn methods(&self, headers: &HeaderMap) -> &'static str {
-        let version = headers.get(MCP_PROTOCOL_VERSION).and_then(|value| Revision::named(value.as_bytes()));
+        let version = headers.get(&MCP_PROTOCOL_VERSION).and_then(|value| Revision::named(value.as_bytes()));
         let modern = version.is_some_and(|revision| revision.era() == Era::Modern);
         match () {
             () if self.server.is_remote_http_sse() => "GET, POST",

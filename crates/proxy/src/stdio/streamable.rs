@@ -1,14 +1,12 @@
 //! Streamable HTTP in front of a stdio server.
 
-use http::{HeaderMap, HeaderName, HeaderValue, Method as HttpMethod, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method as HttpMethod, Response, StatusCode, header};
 use skep_gateway::{
+    headers::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
     http::{Body, response},
     message::Exchange,
 };
-use skep_mcp::{
-    Envelope, Era, Message, Method, Rejection, Revision, SessionId,
-    header::{MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
-};
+use skep_mcp::{Envelope, Era, Message, Method, Rejection, Revision, SessionId};
 use tokio::time::timeout;
 
 use super::{
@@ -21,8 +19,6 @@ use super::{
     status,
 };
 use crate::limits;
-
-const SESSION: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 
 impl StdioServer {
     pub(super) async fn streamable(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
@@ -92,7 +88,7 @@ impl StdioServer {
         if accepted {
             let session = self.start_session(exchange, Abilities::of(envelope))?;
             let id = HeaderValue::from_str(&session).map_err(|_| Rejection::Internal)?;
-            response.headers_mut().insert(SESSION, id);
+            response.headers_mut().insert(&MCP_SESSION_ID, id);
         }
         Ok(response)
     }
@@ -172,7 +168,7 @@ impl StdioServer {
 
     /// The session that the request names, which must be the caller's.
     fn requested_session(&self, exchange: &Exchange) -> Result<Option<SessionKey>, Rejection> {
-        let mut ids = exchange.headers.get_all(&SESSION).iter();
+        let mut ids = exchange.headers.get_all(&MCP_SESSION_ID).iter();
         match (ids.next(), ids.next()) {
             (None, _) => Ok(None),
             (Some(id), None) => {
@@ -202,5 +198,5 @@ fn is_about_session(method: Option<Method>) -> bool {
 }
 
 fn is_known_revision(headers: &HeaderMap) -> bool {
-    headers.get_all(MCP_PROTOCOL_VERSION).iter().all(|value| Revision::named(value.as_bytes()).is_some())
+    headers.get_all(&MCP_PROTOCOL_VERSION).iter().all(|value| Revision::named(value.as_bytes()).is_some())
 }

@@ -8,7 +8,7 @@ use http::{HeaderMap, Method, Request, Response, Uri, Version, uri::PathAndQuery
 use http_body_util::{BodyDataStream, Full};
 use skep_config::{RunConfig, run_config::Transport};
 use skep_gateway::{
-    headers::strip_hop_by_hop,
+    headers::{MCP_SESSION_ID, strip_hop_by_hop},
     http::{Body, events},
     message::Exchange,
     middleware::Chain,
@@ -208,7 +208,7 @@ impl HttpServer {
                 Some(Some(id)) => session::set(&mut headers, id),
                 Some(None) => {}
                 None => {
-                    headers.remove(&session::HEADER);
+                    headers.remove(&MCP_SESSION_ID);
                 }
             }
             request(exchange.method.clone(), uri, headers, exchange.body.clone())

@@ -5,8 +5,9 @@
 //! Where callers are authenticated, the owner of the session must be known.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use skep_gateway::{
+    headers::MCP_SESSION_ID,
     http::{Body, response},
     identity::Owner,
     message::{Exchange, ParsedMessage},
@@ -14,7 +15,7 @@ use skep_gateway::{
     outbound::{UpstreamBody, outgoing},
     sessions::{Session, Sessions},
 };
-use skep_mcp::{Era, Rejection, SessionId, header::MCP_SESSION_ID};
+use skep_mcp::{Era, Rejection, SessionId};
 use tracing::debug;
 
 use super::{
@@ -23,7 +24,6 @@ use super::{
 };
 use crate::limits;
 
-pub(super) const HEADER: HeaderName = HeaderName::from_static(MCP_SESSION_ID);
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The session that a request is in.
@@ -84,7 +84,7 @@ impl HttpServer {
             .message
             .as_ref()
             .is_some_and(|message| message.is_initialize() || message.era == Era::Modern);
-        let mut ids = exchange.headers.get_all(&HEADER).iter();
+        let mut ids = exchange.headers.get_all(&MCP_SESSION_ID).iter();
         let (Some(id), false) = (ids.next(), stateless) else { return Ok(None) };
         if ids.next().is_some() {
             return Err(Rejection::Session);
@@ -151,7 +151,7 @@ impl HttpServer {
         };
         let mut answer = client_response(response);
         if let Some(id) = id
-            && answer.headers().contains_key(&HEADER)
+            && answer.headers().contains_key(&MCP_SESSION_ID)
         {
             set(answer.headers_mut(), id.as_str());
         }
@@ -164,7 +164,7 @@ impl HttpServer {
         exchange: &Exchange,
         response: &Response<UpstreamBody>,
     ) -> Result<Option<SessionId>, Rejection> {
-        let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
+        let id = response.headers().get(&MCP_SESSION_ID).filter(|_| response.status() == StatusCode::OK);
         let Some(id) = id else { return Ok(None) };
         let id = SessionId::parse(id.as_bytes()).map_err(|_| Rejection::Internal)?;
         let mut session = self.session(exchange, response);
@@ -283,7 +283,7 @@ impl HttpServer {
     ) -> (Option<Session>, Response<Body>) {
         let (signer, mut headers) = (exchange.signer.as_deref(), exchange.headers.clone());
         outgoing(&mut headers, &self.target, exchange.peer);
-        headers.remove(&HEADER);
+        headers.remove(&MCP_SESSION_ID);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let failed = || (None, response::empty(StatusCode::BAD_GATEWAY));
@@ -298,7 +298,7 @@ impl HttpServer {
         let Ok(start) = post(headers.clone(), initialize) else { return failed() };
         let start = || self.send_when_available(any.clone(), None, &start);
         let Ok(response) = self.repeatedly(start).await else { return failed() };
-        let id = response.headers().get(&HEADER).filter(|_| response.status() == StatusCode::OK);
+        let id = response.headers().get(&MCP_SESSION_ID).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
         let pod = self.pod(&response);
         let answer = client_response(response);
@@ -339,6 +339,6 @@ pub(crate) fn stored_initialize(exchange: &Exchange) -> Option<Box<[u8]>> {
 
 pub(super) fn set(headers: &mut HeaderMap, id: &str) {
     if let Ok(value) = HeaderValue::from_str(id) {
-        headers.insert(HEADER, value);
+        headers.insert(&MCP_SESSION_ID, value);
     }
 }
