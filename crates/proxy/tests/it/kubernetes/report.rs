@@ -331,6 +331,47 @@ async fn a_proxy_without_the_permission_ends_its_reports_and_cannot_report_for_o
 }
 
 #[tokio::test]
+async fn a_proxy_that_is_replaced_does_not_overwrite_the_report_of_the_newer_one() {
+    let test = skep_testkit::namespace().await;
+    let user = reporting(&test).await;
+    let created = test.create_object(&MCPServer::test("files")).await;
+    let changed = json!({"spec": {"image": "registry.example/mcp:2"}});
+    test.api::<MCPServer>().patch("files", &PatchParams::default(), &Patch::Merge(changed)).await.unwrap();
+    let reports = |server: &Server, generation: i64| {
+        let config = RunConfig { mcpserver_generation: generation, ..config(server, "files") };
+        let proxy = Arc::new(Proxy::new(&config).unwrap());
+        let reporter = Reporter::within(&config, user.client(), test.name());
+        let running = proxy.clone();
+        (proxy, tokio::spawn(async move { reporter.run(&running, None).await }))
+    };
+    let initialized = async || {
+        let condition = live(&test, "files").await["conditions"][0].clone();
+        (condition["reason"].clone(), condition["observedGeneration"].clone())
+    };
+    let old = created.metadata.generation.unwrap();
+
+    // The old one reports what it finds until the new one does.
+    let other_transport = Server::start(|_| status(404)).await;
+    let (leaving, old_reports) = reports(&other_transport, old);
+    eventually("the old one", async || initialized().await == (json!("NotMCP"), json!(old))).await;
+    let server = Server::start(script).await;
+    let (_, new_reports) = reports(&server, old + 1);
+    eventually("the new one", async || initialized().await == (json!("Initialized"), json!(old + 1))).await;
+    let seen = other_transport.requests().len();
+    let recording = user.record();
+    eventually("the old one looks again, and reads the object", async || {
+        other_transport.requests().len() > seen && recording.count("get", "mcpservers", "").await > 0
+    })
+    .await;
+    assert_eq!(recording.count("patch", "mcpservers", "status").await, 0);
+    assert_eq!(initialized().await, (json!("Initialized"), json!(old + 1)));
+
+    leaving.leave();
+    old_reports.await.unwrap();
+    new_reports.abort();
+}
+
+#[tokio::test]
 async fn tools_that_a_server_announces_are_in_the_status_without_a_restart() {
     let test = skep_testkit::namespace().await;
     let user = reporting(&test).await;

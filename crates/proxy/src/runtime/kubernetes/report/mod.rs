@@ -1,7 +1,8 @@
 //! What the server offers, in the status of its object.
 //!
 //! The proxy applies the fields that are its own, and only when they change: of several replicas that see the same, the first
-//! one writes it. An API server that does not let it, because of an older Role or another operator, ends the reports.
+//! one writes it. A report about a newer generation of the object is not overwritten, and a proxy that leaves reports nothing.
+//! An API server that does not let it, because of an older Role or another operator, ends the reports.
 
 mod status;
 
@@ -18,20 +19,24 @@ use kube::{
     api::{Patch, PatchParams},
     core::{ApiResource, DynamicObject},
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_config::{RunConfig, objects::PROXY_STATUS_MANAGER};
+use skep_gateway::http::Service;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
 use super::{Readiness, RuntimeError, place};
 use crate::{InspectError, Proxy, inspect::INSPECT_TIME};
-use status::Finding;
+use status::{Finding, Report};
 
-/// How long a description of a server is taken to be right.
-const AGAIN: Duration = Duration::from_secs(600);
+/// How long a description of a server is taken to be right: first, as a proxy that was replaced may have reported last, and at
+/// most.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
 /// The first pause after a failure, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(60));
+/// How often a report is compared with the status, if the status changes meanwhile.
+const CONFLICTS: usize = 5;
 /// How often in a row a server that has responded before may not respond until that is reported.
 const MISSES: usize = 3;
 
@@ -39,6 +44,8 @@ const MISSES: usize = 3;
 pub struct Reporter {
     resource: ApiResource,
     name: String,
+    /// The generation of the object that the proxy was started for.
+    generation: i64,
     cluster: Cluster,
     /// How long the server may take to describe itself.
     time: Duration,
@@ -71,7 +78,8 @@ impl Reporter {
             false => ApiResource::erase::<MCPRemoteProxy>(&()),
         };
         let (name, time, is_older) = (config.name.clone(), INSPECT_TIME, AtomicBool::new(false));
-        Self { resource, name, cluster, time, is_older }
+        let generation = config.mcpserver_generation;
+        Self { resource, name, generation, cluster, time, is_older }
     }
 
     /// The same for a server that gets this time to describe itself.
@@ -80,69 +88,92 @@ impl Reporter {
     }
 
     /// Reports at once, after each restart of the server, when it announces other tools, and from time to time, until that is not
-    /// permitted. The more often it announces them, the longer is the pause before it is believed.
+    /// permitted or the proxy leaves. The more often it announces them, the longer is the pause before it is believed.
     pub async fn run(&self, proxy: &Proxy, mut restarts: Option<Readiness>) {
-        let pauses = ExponentialBuilder::default().with_min_delay(RETRY.0).with_max_delay(RETRY.1);
-        let pauses = pauses.without_max_times().with_jitter();
-        let (mut retries, mut announcements) = (pauses.build(), pauses.build());
+        let between = |(least, most)| {
+            let pauses = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
+            pauses.without_max_times().with_jitter()
+        };
+        let (pauses, looks) = (between(RETRY), between(AGAIN));
+        let (mut retries, mut announcements, mut next_looks) =
+            (pauses.build(), pauses.build(), looks.build());
         let mut tools = proxy.tool_changes();
-        let (mut finding, mut issuer) = (Finding::Initializing, None);
-        loop {
-            let report = self.report(&finding, issuer.as_ref()).await;
-            let pause = match (&report, &finding) {
+        let mut report = Report { finding: Finding::Initializing, issuer: None, generation: self.generation };
+        while !proxy.is_leaving() {
+            let reported = self.report(&report).await;
+            let is_described =
+                matches!((&report.finding, &report.issuer), (Finding::Described(_), None | Some(Ok(()))));
+            let is_settled = reported.is_ok() && is_described;
+            let pause = match (&reported, &report.finding) {
                 (Err(error), _) if is_final(error) => {
                     info!(%error, "what the server offers is not reported in its status");
                     return;
                 }
                 (Ok(()), Finding::Initializing) => Duration::ZERO,
-                (Ok(()), Finding::Described(_)) if !matches!(issuer, Some(Err(_))) => {
+                _ if is_settled => {
                     retries = pauses.build();
-                    AGAIN
+                    next_looks.next().unwrap_or(AGAIN.1)
                 }
-                (Ok(()) | Err(_), _) => retries.next().unwrap_or(RETRY.1),
+                _ => {
+                    next_looks = looks.build();
+                    retries.next().unwrap_or(RETRY.1)
+                }
             };
-            if let Err(error) = report {
+            if let Err(error) = reported {
                 warn!(%error, "failed to report what the server offers");
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => if pause == AGAIN { announcements = pauses.build() },
-                () = restarted(restarts.as_mut()), if pause == AGAIN => {}
-                () = announced(&mut tools), if pause == AGAIN => {
+                () = tokio::time::sleep(pause) => if is_settled { announcements = pauses.build() },
+                () = restarted(restarts.as_mut()), if is_settled => next_looks = looks.build(),
+                () = announced(&mut tools), if is_settled => {
                     tokio::time::sleep(announcements.next().unwrap_or(RETRY.1)).await;
                 }
             }
             // What comes from here on is not in the lists that are read next.
             tools.mark_unchanged();
-            (finding, issuer) = tokio::join!(self.inspect(proxy, &finding), proxy.check_issuer());
+            (report.finding, report.issuer) =
+                tokio::join!(self.inspect(proxy, &report.finding), proxy.check_issuer());
         }
     }
 
     /// Applies the status, if the object has another one.
-    async fn report(
-        &self,
-        finding: &Finding,
-        issuer: Option<&Result<(), String>>,
-    ) -> Result<(), RuntimeError> {
+    async fn report(&self, report: &Report) -> Result<(), RuntimeError> {
         let api = self.api().await?;
         let failed = |verb| move |error| RuntimeError::Request { verb, object: self.object(), error };
-        let live = api.get(&self.name).await.map_err(failed("get"))?;
-        let changed = || {
-            let is_older = self.is_older.load(Ordering::Relaxed);
-            status::changed(&live.data["status"], finding, issuer, is_older, Timestamp::now())
-        };
-        let Some(status) = changed() else { return Ok(()) };
-        let applied = match self.apply(&api, &status).await {
+        let mut conflicts = 0;
+        loop {
+            let live = api.get(&self.name).await.map_err(failed("get"))?;
+            match self.apply(&api, &live, report).await {
+                Err(kube::Error::Api(error)) if error.code == 409 && conflicts < CONFLICTS => conflicts += 1,
+                applied => return applied.map_err(failed("report the status of")),
+            }
+        }
+    }
+
+    /// Applies the status to an object that is still the one that was read, if it is to have another one.
+    async fn apply(
+        &self,
+        api: &Api<DynamicObject>,
+        live: &DynamicObject,
+        report: &Report,
+    ) -> kube::Result<()> {
+        let (status, generation) = (&live.data["status"], live.metadata.generation);
+        if status::is_outdated(status, generation.unwrap_or_default(), report.generation) {
+            return Ok(());
+        }
+        let changed = |is_older| status::changed(status, report, is_older, Timestamp::now());
+        let Some(desired) = changed(self.is_older.load(Ordering::Relaxed)) else { return Ok(()) };
+        match self.patch(api, live, &desired).await {
             // The conditions are declared in all CRDs. What this one lacks is not tried again.
             Err(kube::Error::Api(error)) if error.message.contains("field not declared in schema") => {
                 self.is_older.store(true, Ordering::Relaxed);
-                match changed() {
-                    Some(status) => self.apply(&api, &status).await,
+                match changed(true) {
+                    Some(desired) => self.patch(api, live, &desired).await,
                     None => Ok(()),
                 }
             }
             applied => applied,
-        };
-        applied.map_err(failed("report the status of"))
+        }
     }
 
     /// What is found now. A server that has responded before may be busy, and gets several attempts.
@@ -170,11 +201,16 @@ impl Reporter {
         Ok(Api::namespaced_with(client, &namespace, &self.resource))
     }
 
-    async fn apply(&self, api: &Api<DynamicObject>, status: &serde_json::Value) -> kube::Result<()> {
+    async fn patch(
+        &self,
+        api: &Api<DynamicObject>,
+        live: &DynamicObject,
+        status: &Value,
+    ) -> kube::Result<()> {
         let patch = json!({
             "apiVersion": self.resource.api_version,
             "kind": self.resource.kind,
-            "metadata": {"name": self.name},
+            "metadata": {"name": self.name, "resourceVersion": live.metadata.resource_version},
             "status": status,
         });
         let params = PatchParams::apply(PROXY_STATUS_MANAGER).force();
