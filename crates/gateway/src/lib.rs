@@ -16,6 +16,7 @@ mod faults;
 pub mod headers;
 pub mod http;
 pub mod identity;
+mod joined_writes;
 pub mod limits;
 pub mod message;
 pub mod middleware;

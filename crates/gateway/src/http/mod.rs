@@ -2,6 +2,7 @@
 
 mod access_log;
 mod body;
+mod connection;
 pub mod content_type;
 pub mod events;
 mod framing;

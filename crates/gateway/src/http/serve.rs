@@ -1,37 +1,25 @@
 //! The listener: it accepts connections, limits them, and shuts down gracefully.
 
-use std::{
-    convert::Infallible,
-    future::Future,
-    io,
-    net::SocketAddr,
-    pin::pin,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{convert::Infallible, future::Future, io, net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    server::graceful::GracefulShutdown,
-};
+use hyper_util::rt::TokioIo;
 use tokio::{
     net::{TcpListener, TcpStream},
+    sync::watch,
     time::Instant,
 };
 use tracing::{Instrument, Span, debug, info, warn};
 
 use super::{
     Body, access_log,
+    connection::{self, Activity},
     places::{ConnectionLimits, Connections},
     response,
     write_timeout::WriteTimeout,
 };
-use crate::{limits, workers::Workers};
+use crate::{joined_writes::JoinedWrites, limits, workers::Workers};
 
 /// What a listener serves.
 pub trait Service: Send + Sync + 'static {
@@ -77,9 +65,10 @@ pub async fn serve_within<S: Service>(
     stop: impl Future<Output = ()>,
 ) -> io::Result<()> {
     let places = Connections::new(connections);
-    let graceful = GracefulShutdown::new();
+    let (ending, _) = watch::channel(());
     let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(limits::IDLE_TIME).max_buf_size(limits::HEAD);
+    // The time for a head is limited by `connection`.
+    http.header_read_timeout(None).max_buf_size(limits::HEAD);
     let mut running = tokio::spawn({
         let service = service.clone();
         async move { skep_panics::restart("beside requests", || service.run()).await }.in_current_span()
@@ -90,14 +79,14 @@ pub async fn serve_within<S: Service>(
             return;
         };
         stream.set_nodelay(true).ok();
-        let (service, http, watcher) = (service.clone(), http.clone(), graceful.watcher());
+        let (service, http, ended) = (service.clone(), http.clone(), ending.subscribe());
         let span = Span::current();
         let served = move |stream| {
-            let (begun, is_reserved) = (Arc::new(AtomicBool::new(false)), place.is_reserved);
-            let has_begun = begun.clone();
+            let (activity, is_reserved) = (Arc::new(Activity::new()), place.is_reserved);
+            let seen = activity.clone();
             let responder = service_fn(move |request: Request<Incoming>| {
-                begun.store(true, Ordering::Relaxed);
-                let service = service.clone();
+                activity.begin();
+                let (service, activity) = (service.clone(), activity.clone());
                 async move {
                     let mut response = match is_reserved && request.uri().path() != HEALTH {
                         true => too_many(),
@@ -107,14 +96,15 @@ pub async fn serve_within<S: Service>(
                         // It is for one probe, and must not be held.
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }
+                    activity.end();
                     Ok::<_, Infallible>(response)
                 }
             });
-            let stream = TokioIo::new(WriteTimeout::new(stream, limits::WRITE_TIME));
-            let connection = watcher.watch(http.serve_connection(stream, responder));
+            let stream = TokioIo::new(WriteTimeout::new(JoinedWrites(stream), limits::WRITE_TIME));
+            let connection = http.serve_connection(stream, responder);
             let time = if is_reserved { limits::PROBE_HEAD_TIME } else { limits::FIRST_HEAD_TIME };
             let served = async move {
-                if let Err(error) = with_first_request(connection, &has_begun, time).await {
+                if let Err(error) = connection::serve(connection, &seen, time, ended).await {
                     debug!(%error, "a connection ended with an error");
                 }
                 drop(place);
@@ -142,7 +132,7 @@ pub async fn serve_within<S: Service>(
     }
     drop(listener);
     service.close_streams();
-    if tokio::time::timeout_at(stopped + limits::DRAIN_TIME, graceful.shutdown()).await.is_err() {
+    if tokio::time::timeout_at(stopped + limits::DRAIN_TIME, end_connections(&ending)).await.is_err() {
         info!("timeout waiting for requests in flight");
     }
     if service.stop() && tokio::time::timeout(limits::END_TIME, &mut running).await.is_err() {
@@ -177,17 +167,10 @@ fn too_many() -> Response<Body> {
     response
 }
 
-/// Serves a connection, and ends it if its first request does not arrive in time.
-async fn with_first_request<F: Future<Output = hyper::Result<()>>>(
-    connection: F,
-    has_begun: &AtomicBool,
-    time: Duration,
-) -> hyper::Result<()> {
-    let mut connection = pin!(connection);
-    if let Ok(ended) = tokio::time::timeout(time, &mut connection).await {
-        return ended;
-    }
-    if has_begun.load(Ordering::Relaxed) { connection.await } else { Ok(()) }
+/// Ends all connections after their requests in flight.
+async fn end_connections(ending: &watch::Sender<()>) {
+    ending.send_replace(());
+    ending.closed().await;
 }
 
 #[cfg(test)]

@@ -13,15 +13,18 @@ use bytes::Bytes;
 use http::{Extensions, HeaderValue, Request, Response, Uri, header, uri::Authority};
 use http_body_util::Full;
 use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::client::legacy::{
-    self,
-    connect::{Connection as _, HttpConnector, HttpInfo},
+use hyper_util::{
+    client::legacy::{
+        self,
+        connect::{Connection as _, HttpConnector, HttpInfo},
+    },
+    rt::TokioIo,
 };
 use tower::Service as _;
 use tracing::debug;
 
 use super::UpstreamBody;
-use crate::{limits, workers};
+use crate::{joined_writes::JoinedWrites, limits, workers};
 
 /// How long an idle connection is kept for the next request. Many servers in the cluster close one after five seconds,
 /// and a request on it would be lost.
@@ -177,6 +180,7 @@ impl Connections {
         })?;
         let mut known = Extensions::new();
         stream.connected().get_extras(&mut known);
+        let stream = TokioIo::new(JoinedWrites(stream.into_inner()));
         let (sender, connection) = handshake(stream).await?;
         tokio::spawn(async move {
             if let Err(error) = connection.await {
