@@ -1,4 +1,4 @@
-//! Measures an operator against a bare client that writes the same objects, on a separate control plane.
+//! Measures an operator against a bare client that writes the same objects, each on a control plane of its own.
 
 mod bare;
 mod operator;
@@ -25,8 +25,8 @@ const WARM_UP: usize = 20;
 
 /// Measure `skep operator` against a bare client that writes the same objects.
 ///
-/// It starts a separate control plane, which only this machine can reach, and ends it. For each operator it takes
-/// about 70 seconds and the time to create all servers twice, which may be 60 seconds and half a second per server at
+/// It starts a separate control plane for each of them, which only this machine can reach, and ends it. For each operator it takes
+/// about 80 seconds and the time to create all servers twice, which may be 60 seconds and half a second per server at
 /// most. It measures and does not judge: it fails only if something does not run.
 #[derive(Parser)]
 struct Args {
@@ -58,24 +58,20 @@ async fn run(args: Args) -> Result<()> {
     ensure!(args.skep.is_file(), "{} does not exist: run `make build`", args.skep.display());
     let servers = usize::try_from(args.servers)?;
     let busy = busy(Duration::from_secs(2)).await?;
-    print_progress("Starting a control plane");
-    let mut plane = ControlPlane::try_start().await.context("cannot start a control plane")?;
     if let Some(minutes) = args.soak {
         let operator = Operator::new("skep", format!("{} operator", args.skep.display()));
-        return soak::run(&mut plane, &operator, minutes).await;
+        return soak::run(&mut control_plane().await?, &operator, minutes).await;
     }
-    bare::measure(&plane, WARM_UP.min(servers)).await?;
 
-    // Before and after, because what the API server holds grows meanwhile, and what else the machine does changes.
-    print_progress(&format!("The bare client creates {servers} servers"));
-    let before = bare::measure(&plane, servers).await?;
-    print_progress(&before.to_string());
+    // Before and after, because what else the machine does changes meanwhile.
+    let before = measure_bare(servers).await?;
     let mut operators = vec![Operator::new("skep", format!("{} operator", args.skep.display()))];
     if !args.operator.trim().is_empty() {
         operators.push(Operator::new("other", args.operator));
     }
     let mut results = Vec::new();
     for operator in &operators {
+        let plane = warm_control_plane(servers).await?;
         print_progress(&format!("{} reconciles {servers} servers", operator.name));
         let result = operator.measure(&plane, servers).await;
         // A long run that is interrupted has printed its results so far.
@@ -84,9 +80,7 @@ async fn run(args: Args) -> Result<()> {
         }
         results.push((operator.name, result));
     }
-    print_progress(&format!("The bare client creates {servers} servers again"));
-    let after = bare::measure(&plane, servers).await?;
-    print_progress(&after.to_string());
+    let after = measure_bare(servers).await?;
 
     let mut failure = None;
     let mut measured = Vec::new();
@@ -98,6 +92,27 @@ async fn run(args: Args) -> Result<()> {
     }
     print!("{}", Report { servers, busy, bare: Bare { before, after }, operators: measured });
     failure.map_or(Ok(()), Err)
+}
+
+async fn measure_bare(servers: usize) -> Result<bare::Figures> {
+    let plane = warm_control_plane(servers).await?;
+    print_progress(&format!("The bare client creates {servers} servers"));
+    let figures = bare::measure(&plane, servers).await?;
+    print_progress(&figures.to_string());
+    Ok(figures)
+}
+
+/// A control plane that has created a few servers. Each contender has a new one: an API server becomes slower with all that it
+/// holds. For each new Service it lists the addresses of all others, also those in other namespaces.
+async fn warm_control_plane(servers: usize) -> Result<ControlPlane> {
+    let plane = control_plane().await?;
+    bare::measure(&plane, WARM_UP.min(servers)).await?;
+    Ok(plane)
+}
+
+async fn control_plane() -> Result<ControlPlane> {
+    print_progress("Starting a control plane");
+    ControlPlane::try_start().await.context("cannot start a control plane")
 }
 
 /// Prints the progress.
