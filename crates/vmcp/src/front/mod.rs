@@ -344,7 +344,7 @@ impl Front {
     /// Reports the state of the backends, in a cluster.
     async fn report(&self) {
         match &self.reporter {
-            Some(reporter) => reporter.run(&self.views, &self.is_synced).await,
+            Some(reporter) => reporter.run(&self.views, &self.is_synced, &self.is_leaving).await,
             None => std::future::pending().await,
         }
     }

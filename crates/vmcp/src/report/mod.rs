@@ -1,5 +1,6 @@
 //! The status of a VirtualMCPServer, as far as its pods know it. They apply the fields that are theirs, and only when these
-//! change: of several replicas that see the same, the first one writes it, and the others find it written.
+//! change: of several replicas that see the same, the first one writes it, and the others find it written. A pod that leaves reports
+//! nothing.
 
 mod status;
 mod tools;
@@ -26,6 +27,12 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// The first delay after a failure, and the longest.
 const RETRY: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
+/// How long a status is taken to be what was reported, if nothing changes: first, as a pod that was replaced may have reported last,
+/// and at most.
+const AGAIN: (Duration, Duration) = (Duration::from_secs(30), Duration::from_secs(600));
+/// How often a report is compared with the status, if the status changes meanwhile.
+const CONFLICTS: usize = 5;
+
 /// Reports the state of all backends.
 pub(crate) struct Reporter {
     api: Api<VirtualMCPServer>,
@@ -47,12 +54,15 @@ impl Reporter {
         Some(Self { api, name, is_older: AtomicBool::new(false) })
     }
 
-    /// Reports whenever something changes, for ever.
-    pub(crate) async fn run(&self, views: &Views, is_synced: &watch::Sender<bool>) {
+    /// Reports whenever something changes, until the pod leaves.
+    pub(crate) async fn run(&self, views: &Views, is_synced: &watch::Sender<bool>, is_leaving: &AtomicBool) {
         let mut changes = views.changes();
-        let mut delay = RETRY.0;
+        let (mut delay, mut again) = (RETRY.0, AGAIN.0);
         loop {
             tokio::time::sleep(PAUSE).await;
+            if is_leaving.load(Ordering::Relaxed) {
+                return std::future::pending().await;
+            }
             let is_known = *is_synced.borrow()
                 && views.backends().values().all(|backend| backend.health().checked.is_some());
             if is_known && let Err(error) = self.report(views).await {
@@ -62,15 +72,27 @@ impl Reporter {
                 continue;
             }
             delay = RETRY.0;
-            if changes.changed().await.is_err() {
-                return;
-            }
+            again = match tokio::time::timeout(again, changes.changed()).await {
+                Ok(Ok(())) => AGAIN.0,
+                Ok(Err(_)) => return,
+                Err(_) => (again * 2).min(AGAIN.1),
+            };
         }
     }
 
     async fn report(&self, views: &Views) -> kube::Result<()> {
-        let live = self.api.get(&self.name).await?;
-        let live = live.status.unwrap_or_default();
+        let mut conflicts = 0;
+        loop {
+            match self.report_to(&self.api.get(&self.name).await?, views).await {
+                Err(kube::Error::Api(error)) if error.code == 409 && conflicts < CONFLICTS => conflicts += 1,
+                reported => return reported,
+            }
+        }
+    }
+
+    /// Reports to an object that is still the one that was read.
+    async fn report_to(&self, object: &VirtualMCPServer, views: &Views) -> kube::Result<()> {
+        let live = object.status.clone().unwrap_or_default();
         let report = || {
             let catalog = (!self.is_older.load(Ordering::Relaxed)).then(|| views.common());
             let states = status::states(&views.backends(), catalog.as_deref());
@@ -79,11 +101,11 @@ impl Reporter {
             status::changed(&live, &views.backends(), states, composites.as_deref(), now)
         };
         let Some(status) = report() else { return Ok(()) };
-        match self.apply(&status).await {
+        match self.apply(object, &status).await {
             Err(kube::Error::Api(error)) if error.message.contains("field not declared in schema") => {
                 self.is_older.store(true, Ordering::Relaxed);
                 match report() {
-                    Some(status) => self.apply(&status).await,
+                    Some(status) => self.apply(object, &status).await,
                     None => Ok(()),
                 }
             }
@@ -91,11 +113,11 @@ impl Reporter {
         }
     }
 
-    async fn apply(&self, status: &Value) -> kube::Result<()> {
+    async fn apply(&self, object: &VirtualMCPServer, status: &Value) -> kube::Result<()> {
         let patch = json!({
             "apiVersion": "toolhive.stacklok.dev/v1beta1",
             "kind": "VirtualMCPServer",
-            "metadata": {"name": self.name},
+            "metadata": {"name": self.name, "resourceVersion": object.metadata.resource_version},
             "status": status,
         });
         let params = PatchParams::apply(VMCP_FIELD_MANAGER).force();

@@ -223,6 +223,28 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
     assert!((1..=2).contains(&(writes().await - written)), "{} writes", writes().await - written);
 }
 
+#[tokio::test]
+async fn a_replica_that_leaves_reports_no_change() {
+    let test = skep_testkit::namespace().await;
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    member(&test, "one", "team", &one, json!({})).await;
+    let server = discovering(&test).await;
+    let handle = test.object::<VirtualMCPServer>("all");
+    let is_ready = |object: Option<&VirtualMCPServer>| {
+        let status = object.and_then(|object| object.status.as_ref());
+        let one = status.and_then(|status| status.discovered_backends.first());
+        one.is_some_and(|one| one.tool_count == Some(3))
+    };
+    let object = handle.until("it has the backend", is_ready).await.unwrap();
+    server.server.leave();
+    member(&test, "two", "team", &two, json!({})).await;
+    until_offered(&server, &["one", "two"]).await;
+    // A report follows a change after a second.
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    let live = test.api::<VirtualMCPServer>().get("all").await.unwrap();
+    assert_eq!(live.metadata.resource_version, object.metadata.resource_version);
+}
+
 /// How often replicas have looked at the object.
 async fn looks(recording: &Recording) -> usize {
     recording.count("get", "virtualmcpservers", "").await
