@@ -1,11 +1,12 @@
 //! Reading the body of a request.
 
-use std::time::Duration;
+use std::{pin::pin, task::Poll, time::Duration};
 
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
 use hyper::body::Incoming;
 use skep_mcp::{Id, Rejection};
+use tokio::time::error::Elapsed;
 
 use super::{Exchange, ParsedMessage};
 use crate::{
@@ -24,7 +25,7 @@ pub async fn read(
 ) -> Result<(), ErrorResponse> {
     let holder = || Some(exchange.holder());
     let reading = body::read_counted_of(incoming, body_limit, budget, holder);
-    let (body, share) = match tokio::time::timeout(limits::BODY_TIME, reading).await {
+    let (body, share) = match in_time(reading).await {
         Ok(Ok(body)) => body,
         Ok(Err(ReadError::TooLarge)) => return Err(Box::new(response::error(&Rejection::TooLarge, None))),
         Ok(Err(ReadError::Exhausted)) => {
@@ -51,6 +52,15 @@ pub async fn read(
         message.map_err(|rejection| Box::new(response::error(&rejection, Id::of_rejected(&body))))?;
     (exchange.message, exchange.body, exchange.share) = (Some(message), body, share);
     Ok(())
+}
+
+/// What is read, unless it takes too long. Most bodies have arrived together with their heads, and need no timer.
+async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Elapsed> {
+    let mut reading = pin!(reading);
+    match futures::poll!(&mut reading) {
+        Poll::Ready(read) => Ok(read),
+        Poll::Pending => tokio::time::timeout(limits::BODY_TIME, reading).await,
+    }
 }
 
 /// How much is read of the body of a request that was rejected by its head, and for how long.
