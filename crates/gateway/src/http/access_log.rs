@@ -71,11 +71,13 @@ fn id(headers: &HeaderMap) -> HeaderValue {
 
 /// An id that no other request has: one of this process, and a number. It is no secret.
 fn new_id() -> String {
-    static PROCESS: LazyLock<u64> = LazyLock::new(|| uuid::Uuid::new_v4().as_u64_pair().0);
+    static PROCESS: LazyLock<String> =
+        LazyLock::new(|| format!("{:016x}-", uuid::Uuid::new_v4().as_u64_pair().0));
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     // Allocated once.
     let mut id = String::with_capacity(2 * 16 + 1);
-    write!(id, "{:016x}-{:x}", *PROCESS, NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
+    id.push_str(&PROCESS);
+    write!(id, "{:x}", NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
     id
 }
 

@@ -1,6 +1,6 @@
 //! Reading the body of a request.
 
-use std::{pin::pin, task::Poll, time::Duration};
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use ::http::{HeaderMap, Method, StatusCode};
 use bytes::Bytes;
@@ -57,7 +57,7 @@ pub async fn read(
 /// What is read, unless it takes too long. Most bodies have arrived together with their heads, and need no timer.
 async fn in_time<T>(reading: impl Future<Output = T>) -> Result<T, Elapsed> {
     let mut reading = pin!(reading);
-    match futures::poll!(&mut reading) {
+    match poll_fn(|context| Poll::Ready(reading.as_mut().poll(context))).await {
         Poll::Ready(read) => Ok(read),
         Poll::Pending => tokio::time::timeout(limits::BODY_TIME, reading).await,
     }

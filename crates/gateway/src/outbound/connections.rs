@@ -83,7 +83,8 @@ struct Connection(Box<Connected>);
 
 struct Connected {
     sender: SendRequest<Full<Bytes>>,
-    peer: Option<Arc<SocketAddr>>,
+    /// The address of the server, where its requests are to be sent that only this pod can respond to.
+    address: Option<Arc<Authority>>,
     used: Instant,
     host: Authority,
     /// The `Host` header of its requests.
@@ -142,10 +143,7 @@ impl Connections {
     /// Closes the idle connections to the same host or the same address: a pod may have several names.
     fn forget(&self, thread: usize, broken: &Connection) {
         let Some(idle) = self.idle.get(thread) else { return };
-        let address = |connection: &Connection| connection.0.peer.as_ref().map(|peer| peer.ip());
-        let same = |other: &Connection| {
-            other.0.host == broken.0.host || (address(other).is_some() && address(other) == address(broken))
-        };
+        let same = |other: &Connection| other.0.host == broken.0.host || is_same_pod(&other.0, &broken.0);
         idle.lock().retain(|_, connections| {
             connections.retain(|connection| !same(connection));
             !connections.is_empty()
@@ -189,7 +187,7 @@ impl Connections {
         });
         Ok(Connection(Box::new(Connected {
             sender,
-            peer: known.get::<HttpInfo>().map(|info| Arc::new(info.remote_addr())),
+            address: known.get::<HttpInfo>().and_then(|info| authority(info.remote_addr())),
             used: Instant::now(),
             host: host.clone(),
             header,
@@ -246,8 +244,8 @@ impl Idle {
 
 impl Lease {
     /// The address of the server.
-    pub(super) fn peer(&self) -> Option<Arc<SocketAddr>> {
-        self.0.0.peer.clone()
+    pub(super) fn address(&self) -> Option<Arc<Authority>> {
+        self.0.0.address.clone()
     }
 
     /// Returns the connection after the response has been read to its end.
@@ -263,6 +261,18 @@ impl Lease {
             idle.put(Connection(connected));
         }
     }
+}
+
+/// Whether both are to one IP address, at whatever port.
+fn is_same_pod(one: &Connected, other: &Connected) -> bool {
+    match (&one.address, &other.address) {
+        (Some(one), Some(other)) => one.host() == other.host(),
+        _ => false,
+    }
+}
+
+fn authority(address: SocketAddr) -> Option<Arc<Authority>> {
+    Authority::try_from(address.to_string()).ok().map(Arc::new)
 }
 
 fn no_host() -> Error {

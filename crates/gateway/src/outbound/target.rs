@@ -74,13 +74,10 @@ impl Target {
     }
 
     /// The address for a request to this path, at that pod, or at any.
-    pub fn uri(&self, method: &Method, requested: &PathAndQuery, pod: Option<&str>) -> Option<Uri> {
+    pub fn uri(&self, method: &Method, requested: &PathAndQuery, pod: Option<&Authority>) -> Option<Uri> {
         let mut parts = Parts::default();
         parts.scheme = Some(self.scheme.clone());
-        parts.authority = Some(match pod {
-            Some(pod) => pod.parse().ok()?,
-            None => self.authority.clone(),
-        });
+        parts.authority = Some(pod.unwrap_or(&self.authority).clone());
         parts.path_and_query = Some(self.path(method, requested)?);
         Uri::from_parts(parts).ok()
     }

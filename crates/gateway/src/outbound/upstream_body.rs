@@ -2,7 +2,6 @@
 
 use std::{
     future::poll_fn,
-    net::SocketAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
@@ -10,6 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::uri::Authority;
 use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
@@ -27,20 +27,20 @@ pub struct UpstreamBody {
     body: Incoming,
     has_ended: bool,
     lease: Option<Lease>,
-    peer: Option<Arc<SocketAddr>>,
+    address: Option<Arc<Authority>>,
     /// What was read ahead: a few frames.
     ahead: Vec<Result<Frame<Bytes>, hyper::Error>>,
 }
 
 impl UpstreamBody {
     pub(super) fn new(body: Incoming, lease: Lease) -> Self {
-        let peer = lease.peer();
-        Self { body, has_ended: false, lease: Some(lease), peer, ahead: Vec::new() }
+        let address = lease.address();
+        Self { body, has_ended: false, lease: Some(lease), address, ahead: Vec::new() }
     }
 
     /// A body on a connection that others take care of.
     pub(super) fn shared(body: Incoming) -> Self {
-        Self { body, has_ended: false, lease: None, peer: None, ahead: Vec::new() }
+        Self { body, has_ended: false, lease: None, address: None, ahead: Vec::new() }
     }
 
     /// Reads what has arrived together with the head of the response. Most responses have: then they are sent on in one piece, and not
@@ -117,8 +117,8 @@ impl UpstreamBody {
     }
 
     /// The address of the server, where the connection is to one in the cluster.
-    pub fn peer(&self) -> Option<SocketAddr> {
-        self.peer.as_deref().copied()
+    pub fn address(&self) -> Option<&Arc<Authority>> {
+        self.address.as_ref()
     }
 
     fn give_back(&mut self) {
@@ -165,7 +165,10 @@ impl Drop for UpstreamBody {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::{
+        net::SocketAddr,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
 
     use futures::FutureExt;
     use http::{Request, Response};
@@ -246,7 +249,7 @@ mod tests {
         let unread = server.response().await;
         server.response().await;
         assert_eq!(server.connections.load(Ordering::Relaxed), 1);
-        assert!(unread.body().peer().is_some());
+        assert!(unread.body().address().is_some());
     }
 
     #[tokio::test]

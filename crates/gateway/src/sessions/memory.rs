@@ -261,7 +261,7 @@ mod tests {
     fn a_session_that_has_ended_is_not_brought_back_by_a_change() {
         let sessions = Memory::new(Duration::from_secs(10));
         sessions.put("a", session(), HERE).unwrap();
-        let changed = Session { pod: Some("10.0.0.1:80".into()), ..session() };
+        let changed = Session { pod: Some(Arc::new("10.0.0.1:80".parse().unwrap())), ..session() };
         sessions.change("a", changed.clone());
         assert_eq!(sessions.get("a"), Some(changed));
         sessions.remove("a");

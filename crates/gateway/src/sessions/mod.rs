@@ -11,6 +11,7 @@ mod shared;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
+use http::uri::Authority;
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Rejection;
 
@@ -27,8 +28,8 @@ use shared::Shared;
 pub struct Session {
     /// The session's id at the server, if it is not the one that the client has.
     pub server_id: Option<Box<str>>,
-    /// The pod that has the session, where the server has several.
-    pub pod: Option<Box<str>>,
+    /// The address of the pod that has the session, where the server has several. All sessions there share it.
+    pub pod: Option<Arc<Authority>>,
     /// The request that started it, to restore it when the server has lost it.
     pub initialize: Option<Box<[u8]>>,
     /// Who started it, unless another program stored it, which does not record that.

@@ -4,7 +4,7 @@
 //! also has the server it belongs to: proxies of different servers may share a Redis, and a caller of one
 //! server must not reach a pod of another.
 
-use std::{borrow::Cow, net::SocketAddr, time::Duration};
+use std::{borrow::Cow, net::SocketAddr, sync::Arc, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use skep_config::run_config::SessionRedis;
@@ -138,7 +138,7 @@ fn session(record: &[u8], server: &str) -> Option<Session> {
     let server_id = metadata.backend_sid.and_then(|id| SessionId::parse(id.as_bytes()).ok());
     Some(Session {
         server_id: server_id.map(|id| id.as_str().into()),
-        pod: pod.map(|pod| pod.to_string().into()),
+        pod: pod.and_then(|pod| pod.to_string().try_into().ok()).map(Arc::new),
         initialize: metadata.init_body.map(|body| body.as_bytes().into()),
         owner,
     })
@@ -158,7 +158,7 @@ mod tests {
     fn whole() -> Session {
         Session {
             server_id: Some("two".into()),
-            pod: Some("10.0.0.1:80".into()),
+            pod: Some(Arc::new("10.0.0.1:80".parse().unwrap())),
             initialize: Some((*br#"{"method":"initialize","x":"\u00fc \" ]"}"#).into()),
             owner: Some(Owner::ANONYMOUS),
         }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures::StreamExt;
-use http::{HeaderMap, Method, Request, Response, Uri, Version, uri::PathAndQuery};
+use http::{
+    HeaderMap, Method, Request, Response, Uri, Version,
+    uri::{Authority, PathAndQuery},
+};
 use http_body_util::{BodyDataStream, Full};
 use skep_config::{RunConfig, run_config::Transport};
 use skep_gateway::{
@@ -238,7 +241,7 @@ impl HttpServer {
     pub(super) async fn send_when_available(
         &self,
         uri: Uri,
-        pod: Option<&str>,
+        pod: Option<&Authority>,
         build: impl Fn(Uri) -> Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
         loop {
@@ -277,7 +280,7 @@ impl HttpServer {
     }
 
     /// Both are valid: the target was checked when it was created, the path by the parser of requests.
-    pub(super) fn uri(&self, method: &Method, exchange: &Exchange, pod: Option<&str>) -> Uri {
+    pub(super) fn uri(&self, method: &Method, exchange: &Exchange, pod: Option<&Authority>) -> Uri {
         self.target.uri(method, &exchange.path, pod).unwrap_or_default()
     }
 }

@@ -4,8 +4,10 @@
 //! as the server may know the session, and restores the session from the client's id if the server does not ([`restorable_id`]).
 //! Where callers are authenticated, the owner of the session must be known.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, uri::Authority};
 use skep_gateway::{
     headers::MCP_SESSION_ID,
     http::{Body, response},
@@ -316,11 +318,11 @@ impl HttpServer {
     }
 
     /// The pod that responded: a Service chooses one for each connection, and only this one knows the session.
-    fn pod(&self, response: &Response<UpstreamBody>) -> Option<Box<str>> {
+    fn pod(&self, response: &Response<UpstreamBody>) -> Option<Arc<Authority>> {
         if self.target.remote {
             return None;
         }
-        Some(response.body().peer()?.to_string().into())
+        response.body().address().cloned()
     }
 }
 
