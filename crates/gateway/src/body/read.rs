@@ -28,19 +28,18 @@ where
     Ok((bytes, share))
 }
 
-/// The same for a body of a caller, which has a part of the budget. The caller is computed if the body is large enough to be counted.
+/// The same for a body of a caller, which has a part of the budget, and this share. The caller is computed if the body is large enough
+/// to be counted.
 pub async fn read_counted_of<B>(
     body: B,
     limit: usize,
-    budget: &Budget,
+    share: &mut Share,
     holder: impl Fn() -> Option<Holder>,
-) -> Result<(Bytes, Share), ReadError>
+) -> Result<Bytes, ReadError>
 where
     B: HttpBody<Data = Bytes> + Unpin,
 {
-    let mut share = budget.share();
-    let bytes = pieces(body, limit, |length| share.grow_of(length, &holder)).await?;
-    Ok((bytes, share))
+    pieces(body, limit, |length| share.grow_of(length, &holder)).await
 }
 
 /// The whole body, if it is not larger than `limit`, of a service that is called too seldom to be counted.

@@ -2,16 +2,7 @@
 //!
 //! The id is sent to the server and back to the client, so that the logs of all three can be correlated.
 
-use std::{
-    fmt::Write as _,
-    net::SocketAddr,
-    pin::pin,
-    sync::{
-        Arc, LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
-    time::Instant,
-};
+use std::{cell::Cell, fmt::Write as _, net::SocketAddr, pin::pin, sync::Arc, time::Instant};
 
 use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
@@ -69,15 +60,16 @@ fn id(headers: &HeaderMap) -> HeaderValue {
     HeaderValue::try_from(new_id()).unwrap_or(HeaderValue::from_static("-"))
 }
 
-/// An id that no other request has: one of this process, and a number. It is no secret.
+/// An id that no other request has: one of this thread, and a number. It is no secret.
 fn new_id() -> String {
-    static PROCESS: LazyLock<String> =
-        LazyLock::new(|| format!("{:016x}-", uuid::Uuid::new_v4().as_u64_pair().0));
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    thread_local! {
+        static THREAD: String = format!("{:016x}-", uuid::Uuid::new_v4().as_u64_pair().0);
+        static NUMBER: Cell<u64> = const { Cell::new(0) };
+    }
     // Allocated once.
     let mut id = String::with_capacity(2 * 16 + 1);
-    id.push_str(&PROCESS);
-    write!(id, "{:x}", NUMBER.fetch_add(1, Ordering::Relaxed)).ok();
+    THREAD.with(|thread| id.push_str(thread));
+    write!(id, "{:x}", NUMBER.replace(NUMBER.get() + 1)).ok();
     id
 }
 

@@ -82,15 +82,17 @@ pub async fn serve_within<S: Service>(
         let (service, http, ended) = (service.clone(), http.clone(), ending.subscribe());
         let span = Span::current();
         let served = move |stream| {
-            let (activity, is_reserved) = (Arc::new(Activity::new()), place.is_reserved);
-            let seen = activity.clone();
+            // Requests share what belongs to their connection: if they shared the service, all threads would write to its counter.
+            let (shared, is_reserved) = (Arc::new((service, Activity::new())), place.is_reserved);
+            let seen = shared.clone();
             let responder = service_fn(move |request: Request<Incoming>| {
-                activity.begin();
-                let (service, activity) = (service.clone(), activity.clone());
+                shared.1.begin();
+                let shared = shared.clone();
                 async move {
+                    let (service, activity) = &*shared;
                     let mut response = match is_reserved && request.uri().path() != HEALTH {
                         true => too_many(),
-                        false => access_log::respond(&*service, request, peer).await,
+                        false => access_log::respond(&**service, request, peer).await,
                     };
                     if is_reserved {
                         // It is for one probe, and must not be held.
@@ -104,7 +106,7 @@ pub async fn serve_within<S: Service>(
             let connection = http.serve_connection(stream, responder);
             let time = if is_reserved { limits::PROBE_HEAD_TIME } else { limits::FIRST_HEAD_TIME };
             let served = async move {
-                if let Err(error) = connection::serve(connection, &seen, time, ended).await {
+                if let Err(error) = connection::serve(connection, &seen.1, time, ended).await {
                     debug!(%error, "a connection ended with an error");
                 }
                 drop(place);

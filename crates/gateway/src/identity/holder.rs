@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use skep_auth::counted_address;
 
-use super::Owner;
+use super::{Identity, Owner};
 
 /// Who has a session, or memory: a caller or, where callers are anonymous, the address of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -16,6 +16,11 @@ pub enum Holder {
 }
 
 impl Holder {
+    /// The holder of what a request needs that this caller sends from this address.
+    pub fn of(caller: Option<&Identity>, peer: IpAddr) -> Self {
+        Self::new(Some(Owner::of(caller)), peer)
+    }
+
     /// The holder of what a request of this caller needs.
     pub fn new(owner: Option<Owner>, peer: IpAddr) -> Self {
         match owner.filter(|owner| *owner != Owner::ANONYMOUS) {

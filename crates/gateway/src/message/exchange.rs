@@ -139,7 +139,7 @@ impl Exchange {
 
     /// Whose memory it takes.
     pub fn holder(&self) -> Holder {
-        Holder::new(Some(self.owner()), self.peer.ip())
+        Holder::of(self.identity.as_deref(), self.peer.ip())
     }
 
     /// Adds the method and the tool to the log lines of the request, now that its message has been parsed.

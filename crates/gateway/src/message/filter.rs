@@ -68,12 +68,14 @@ pub async fn filter(
         parts.headers.remove(header::CONTENT_LENGTH);
         return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters))));
     }
-    let (bytes, share) = body::read_counted_of(body, limits::FILTERED_BODY, budget, holder).await.map_err(
-        |error| match error {
-            ReadError::Exhausted => Rejection::Unavailable("memory"),
-            ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
-        },
-    )?;
+    let mut share = budget.share();
+    let bytes =
+        body::read_counted_of(body, limits::FILTERED_BODY, &mut share, holder).await.map_err(|error| {
+            match error {
+                ReadError::Exhausted => Rejection::Unavailable("memory"),
+                ReadError::TooLarge | ReadError::Broken => Rejection::Internal,
+            }
+        })?;
     // An empty body has nothing to filter.
     if bytes.is_empty() {
         return Ok(Response::from_parts(parts, Body::Whole(bytes)));

@@ -10,8 +10,9 @@ use tokio::time::error::Elapsed;
 
 use super::{Exchange, ParsedMessage};
 use crate::{
-    body::{self, Budget, ReadError},
+    body::{self, ReadError},
     http::{ErrorResponse, content_type, response},
+    identity::Holder,
     limits,
 };
 
@@ -20,12 +21,12 @@ pub async fn read(
     exchange: &mut Exchange,
     incoming: Incoming,
     body_limit: usize,
-    budget: &Budget,
     parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<ParsedMessage, Rejection>,
 ) -> Result<(), ErrorResponse> {
-    let holder = || Some(exchange.holder());
-    let reading = body::read_counted_of(incoming, body_limit, budget, holder);
-    let (body, share) = match in_time(reading).await {
+    let (identity, peer) = (exchange.identity.as_deref(), exchange.peer.ip());
+    let holder = || Some(Holder::of(identity, peer));
+    let reading = body::read_counted_of(incoming, body_limit, &mut exchange.share, holder);
+    let body = match in_time(reading).await {
         Ok(Ok(body)) => body,
         Ok(Err(ReadError::TooLarge)) => return Err(Box::new(response::error(&Rejection::TooLarge, None))),
         Ok(Err(ReadError::Exhausted)) => {
@@ -50,7 +51,7 @@ pub async fn read(
     let message = parse(&exchange.headers, &body);
     let message =
         message.map_err(|rejection| Box::new(response::error(&rejection, Id::of_rejected(&body))))?;
-    (exchange.message, exchange.body, exchange.share) = (Some(message), body, share);
+    (exchange.message, exchange.body) = (Some(message), body);
     Ok(())
 }
 

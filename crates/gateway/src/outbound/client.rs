@@ -85,16 +85,17 @@ impl Client {
     /// Sends the request for an address, and follows redirects that stay at the same host and encrypted.
     pub async fn send(
         &self,
-        mut uri: Uri,
+        uri: &Uri,
         request: impl Fn(Uri) -> Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
-        let mut redirects = 0;
+        let (mut redirects, mut redirected) = (0, None);
         loop {
+            let uri = redirected.as_ref().unwrap_or(uri);
             let response = self.send_once(request(uri.clone())).await?;
-            match redirect(&uri, &response) {
+            match redirect(uri, &response) {
                 Some(next) if redirects < limits::REDIRECTS => {
                     redirects += 1;
-                    uri = next;
+                    redirected = Some(next);
                 }
                 _ => return Ok(response),
             }
@@ -130,7 +131,7 @@ mod tests {
             *request.uri_mut() = uri;
             request
         };
-        let Err(error) = Client::new(false).unwrap().send(uri, request).await else {
+        let Err(error) = Client::new(false).unwrap().send(&uri, request).await else {
             panic!("a port without a listener was connected to")
         };
         assert!(error.to_string().starts_with("no connection to 127.0.0.1: Connection refused"), "{error}");

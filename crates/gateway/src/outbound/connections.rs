@@ -10,7 +10,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{Extensions, HeaderValue, Request, Response, Uri, header, uri::Authority};
+use http::{
+    Extensions, HeaderValue, Request, Response, Uri, header,
+    header::InvalidHeaderValue,
+    uri::{Authority, Scheme},
+};
 use http_body_util::Full;
 use hyper::client::conn::http1::{SendRequest, handshake};
 use hyper_util::{
@@ -110,15 +114,15 @@ impl Connections {
         &self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
-        let uri = std::mem::take(request.uri_mut());
-        let host = uri.authority().cloned().ok_or_else(no_host)?;
-        *request.uri_mut() = uri.path_and_query().cloned().map(Uri::from).unwrap_or_default();
+        let address = std::mem::take(request.uri_mut()).into_parts();
+        let host = address.authority.ok_or_else(no_host)?;
+        *request.uri_mut() = address.path_and_query.map(Uri::from).unwrap_or_default();
         let thread = workers::number();
         loop {
             let (mut connection, kept) = match self.idle(thread, &host).await {
                 Some(connection) => (connection, true),
                 // In a box: it is seldom needed, and large.
-                None => (Box::pin(self.connect(&uri, &host, thread)).await?, false),
+                None => (Box::pin(self.connect(&host, thread)).await?, false),
             };
             request.headers_mut().insert(header::HOST, connection.0.header.clone());
             match connection.0.sender.try_send_request(request).await {
@@ -169,13 +173,13 @@ impl Connections {
         }
     }
 
-    async fn connect(&self, uri: &Uri, host: &Authority, thread: usize) -> Result<Connection, Error> {
-        let header = host_header(uri).ok_or_else(no_host)?;
-        let stream = self.connector.clone().call(uri.clone()).await.map_err(|source| Error::Connect {
-            // Without credentials before it.
-            host: uri.host().unwrap_or_default().into(),
-            source: source.into(),
-        })?;
+    async fn connect(&self, host: &Authority, thread: usize) -> Result<Connection, Error> {
+        // Without credentials before it.
+        let failed = |source| Error::Connect { host: host.host().into(), source };
+        let uri = Uri::builder().scheme(Scheme::HTTP).authority(host.clone()).path_and_query("/").build();
+        let uri = uri.map_err(|error| failed(error.into()))?;
+        let header = host_header(host).map_err(|error| failed(error.into()))?;
+        let stream = self.connector.clone().call(uri).await.map_err(|error| failed(error.into()))?;
         let mut known = Extensions::new();
         stream.connected().get_extras(&mut known);
         let stream = TokioIo::new(JoinedWrites(stream.into_inner()));
@@ -280,11 +284,11 @@ fn no_host() -> Error {
 }
 
 /// The `Host` header: without the default port, and without a name or password.
-fn host_header(uri: &Uri) -> Option<HeaderValue> {
-    let host = uri.host()?;
-    match uri.port_u16().filter(|port| *port != 80) {
-        Some(port) => HeaderValue::try_from(format!("{host}:{port}")).ok(),
-        None => HeaderValue::from_str(host).ok(),
+fn host_header(address: &Authority) -> Result<HeaderValue, InvalidHeaderValue> {
+    let host = address.host();
+    match address.port_u16().filter(|port| *port != 80) {
+        Some(port) => HeaderValue::try_from(format!("{host}:{port}")),
+        None => HeaderValue::from_str(host),
     }
 }
 

@@ -86,7 +86,7 @@ impl Proxy {
             return Err(response);
         }
         let parse = |headers: &HeaderMap, body: &_| self.server.parse(headers, body);
-        message::read(exchange, body, self.chain.body_limit(), &self.budget, parse).await?;
+        message::read(exchange, body, self.chain.body_limit(), parse).await?;
         exchange.describe();
         self.chain.request(exchange).await?;
         let response = self.server.send(exchange, &self.chain).await;

@@ -133,8 +133,8 @@ impl HttpServer {
         {
             let get = |uri| request(Method::GET, uri, HeaderMap::new(), Bytes::new());
             let root = PathAndQuery::from_static("/");
-            let checked =
-                self.client.send(self.target.uri(&Method::GET, &root, None).unwrap_or_default(), get);
+            let uri = self.target.uri(&Method::GET, &root, None).unwrap_or_default();
+            let checked = self.client.send(&uri, get);
             match tokio::time::timeout(limits::HEALTH_TIME, checked).await {
                 Ok(Ok(answer)) if !answer.status().is_server_error() => self.reachability.record_response(),
                 _ => {
@@ -217,7 +217,7 @@ impl HttpServer {
             request(exchange.method.clone(), uri, headers, exchange.body.clone())
         };
         let pod = current.and_then(|current| current.session.pod.as_deref());
-        self.send_when_available(self.uri(&exchange.method, exchange, pod), pod, build).await
+        self.send_when_available(&self.uri(&exchange.method, exchange, pod), pod, build).await
     }
 
     /// Sends a request that may be processed twice, until a connection does not break.
@@ -240,12 +240,12 @@ impl HttpServer {
     /// as long as there is no connection, nothing was sent, so nothing is done twice.
     pub(super) async fn send_when_available(
         &self,
-        uri: Uri,
+        uri: &Uri,
         pod: Option<&Authority>,
         build: impl Fn(Uri) -> Request<Full<Bytes>>,
     ) -> Result<Response<UpstreamBody>, Error> {
         loop {
-            match self.client.send(uri.clone(), &build).await {
+            match self.client.send(uri, &build).await {
                 Ok(response) => {
                     self.reachability.record_response();
                     return Ok(response);

@@ -20,8 +20,11 @@ impl Reachability {
 
     /// The server has responded.
     pub(super) fn record_response(&self) {
-        self.answered.store(self.now(), Ordering::Relaxed);
-        // Most requests only read it, so that they do not invalidate the cache line for others.
+        // Most requests only read both, so that they do not invalidate the cache line for others.
+        let now = self.now();
+        if self.answered.load(Ordering::Relaxed) != now {
+            self.answered.store(now, Ordering::Relaxed);
+        }
         if self.missing.load(Ordering::Relaxed) != 0 {
             self.missing.store(0, Ordering::Relaxed);
         }

@@ -298,7 +298,7 @@ impl HttpServer {
         };
         let any = self.uri(&Method::POST, exchange, None);
         let Ok(start) = post(headers.clone(), initialize) else { return failed() };
-        let start = || self.send_when_available(any.clone(), None, &start);
+        let start = || self.send_when_available(&any, None, &start);
         let Ok(response) = self.repeatedly(start).await else { return failed() };
         let id = response.headers().get(&MCP_SESSION_ID).filter(|_| response.status() == StatusCode::OK);
         let id = id.and_then(|id| SessionId::parse(id.as_bytes()).ok());
@@ -309,7 +309,7 @@ impl HttpServer {
         set(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
         let Ok(initialized) = post(headers, Bytes::from_static(INITIALIZED)) else { return (None, answer) };
-        if self.client.send(same, initialized).await.is_err() {
+        if self.client.send(&same, initialized).await.is_err() {
             return (None, answer);
         }
         let server_id = Some(id.as_str().into());

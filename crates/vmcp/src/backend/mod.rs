@@ -237,30 +237,29 @@ impl Backend {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<UpstreamBody>, BackendError> {
-        self.send_to(self.uri.clone(), caller, method, headers, body).await
+        self.send_to(&self.uri, caller, method, headers, body).await
     }
 
     /// Authenticates a request, which has all other headers, and sends it.
     async fn send_to(
         &self,
-        uri: Uri,
+        uri: &Uri,
         caller: &Caller,
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response<UpstreamBody>, BackendError> {
         let authentication = self.credentials.of(caller).await?;
-        authentication.apply((&method, &uri), &mut headers, &body)?;
-        let first = uri.clone();
-        let request = |uri: Uri| {
+        authentication.apply((&method, uri), &mut headers, &body)?;
+        let request = |to: Uri| {
             let mut headers = headers.clone();
             // A signature is for one address. If there is none for that of a redirect, the backend rejects the first one.
-            if uri != first {
-                authentication.apply((&method, &uri), &mut headers, &body).ok();
+            if to != *uri {
+                authentication.apply((&method, &to), &mut headers, &body).ok();
             }
             let mut request = Request::new(Full::new(body.clone()));
             *request.method_mut() = method.clone();
-            *request.uri_mut() = uri;
+            *request.uri_mut() = to;
             *request.headers_mut() = headers;
             request
         };

@@ -70,7 +70,7 @@ impl Backend {
         let mut headers = self.headers(caller);
         link.headers(&mut headers);
         let uri = link.stream.as_ref().map_or_else(|| self.uri.clone(), http_sse::Stream::endpoint);
-        let response = self.send_to(uri, caller, http::Method::POST, headers, body).await?;
+        let response = self.send_to(&uri, caller, http::Method::POST, headers, body).await?;
         match response.status() {
             status if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND if link.session.is_some() => Err(BackendError::SessionLost),
@@ -138,7 +138,7 @@ impl Backend {
             return Err(BackendError::SessionLost);
         }
         let (messages, body) = stream.messages(id, body);
-        let response = self.send_to(stream.endpoint(), caller, http::Method::POST, headers, body).await?;
+        let response = self.send_to(&stream.endpoint(), caller, http::Method::POST, headers, body).await?;
         match response.status() {
             status if status.is_success() => Ok(messages),
             StatusCode::NOT_FOUND => Err(BackendError::SessionLost),

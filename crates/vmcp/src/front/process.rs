@@ -67,7 +67,7 @@ impl Front {
             message::discard(body).await;
             return Err(response);
         }
-        message::read(exchange, body, self.chain.body_limit(), &self.budget, ParsedMessage::of).await?;
+        message::read(exchange, body, self.chain.body_limit(), ParsedMessage::of).await?;
         let sender = self.unwrap_call(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         exchange.describe();
         exchange.hints = self.called_hints(exchange).await;

@@ -78,7 +78,7 @@ impl Pod {
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
         authorization.set_sensitive(true);
         let uri: Uri = format!("http://{}{}", self.endpoint.address, calls::PATH).parse()?;
-        let sent = self.client.send(uri, |uri| {
+        let sent = self.client.send(&uri, |uri| {
             let mut request = Request::new(Full::<Bytes>::default());
             *request.uri_mut() = uri;
             request.headers_mut().insert(header::AUTHORIZATION, authorization.clone());
