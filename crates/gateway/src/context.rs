@@ -57,20 +57,41 @@ impl RequestContext {
 
     /// Runs something synchronous in this context.
     pub(crate) fn during<T>(self: &Arc<Self>, work: impl FnOnce() -> T) -> T {
-        /// What was current before, which it is again after a panic as well.
-        struct Before(Option<Arc<RequestContext>>);
-        impl Drop for Before {
-            fn drop(&mut self) {
-                CURRENT.set(self.0.take());
-            }
-        }
-        let _before = Before(CURRENT.replace(Some(self.clone())));
+        let mut context = Some(self.clone());
+        let _current = Current::new(&mut context);
         work()
     }
 
     /// Polls a future in this context. The future is pinned by the caller, as it is large to move.
     pub(crate) async fn scope<T>(self: &Arc<Self>, mut work: Pin<&mut impl Future<Output = T>>) -> T {
-        poll_fn(|context| self.during(|| work.as_mut().poll(context))).await
+        // Counted once, and not for each poll.
+        let mut about = Some(self.clone());
+        poll_fn(|context| {
+            let _current = Current::new(&mut about);
+            work.as_mut().poll(context)
+        })
+        .await
+    }
+}
+
+/// The thread has this context, and what it had before is in its place, until this is dropped, after a panic as well.
+struct Current<'a>(&'a mut Option<Arc<RequestContext>>);
+
+impl<'a> Current<'a> {
+    fn new(context: &'a mut Option<Arc<RequestContext>>) -> Self {
+        let mut current = Self(context);
+        current.swap();
+        current
+    }
+
+    fn swap(&mut self) {
+        CURRENT.with_borrow_mut(|current| std::mem::swap(current, self.0));
+    }
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        self.swap();
     }
 }
 

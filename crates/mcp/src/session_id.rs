@@ -23,7 +23,8 @@ impl SessionId {
 
     /// The id of a header. MCP allows what is visible in ASCII: 0x21 to 0x7E.
     pub fn parse(header: &[u8]) -> Result<Self, NotASessionId> {
-        let visible = header.iter().all(u8::is_ascii_graphic);
+        // All bytes are looked at, so that many are compared at once: an id that carries an `initialize` is long.
+        let visible = header.iter().fold(true, |visible, byte| visible & byte.is_ascii_graphic());
         match std::str::from_utf8(header) {
             Ok(id) if visible && (1..=SESSION_ID_BYTES).contains(&id.len()) => Ok(Self(id.into())),
             _ => Err(NotASessionId),
