@@ -16,6 +16,18 @@ fn an_id_is_visible_ascii_of_bounded_length() {
     }
 }
 
+/// It would become a part of a header.
+#[test]
+fn a_byte_that_is_not_visible_is_found_wherever_it_is() {
+    for at in 0..SESSION_ID_BYTES {
+        for byte in [b'\n', b' ', 0x7f, 0xc3] {
+            let mut id = vec![b'a'; SESSION_ID_BYTES];
+            id[at] = byte;
+            assert_eq!(SessionId::parse(&id), Err(NotASessionId), "{byte:#x} at {at}");
+        }
+    }
+}
+
 #[test]
 fn a_new_id_is_a_unique_uuid() {
     let (one, other) = (SessionId::random(), SessionId::random());
