@@ -42,7 +42,7 @@ fn unchanged<'a>(maps: &'a str, file: &'a str) -> impl Iterator<Item = Range<usi
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::resident;
+    use crate::tests::{alone, resident};
 
     #[test]
     fn only_what_cannot_have_been_changed_is_unmapped() {
@@ -61,6 +61,7 @@ d000-e000 r-xp 00000000 00:00 0 [vdso]
     #[test]
     #[cfg(target_os = "linux")]
     fn a_program_runs_on_with_less_memory() {
+        let _alone = alone();
         let words: Vec<String> = (0..100).map(|number| format!("{number:03}")).collect();
         let before = resident();
         release_code();

@@ -19,11 +19,12 @@ pub fn release_heap() {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::resident;
+    use crate::tests::{alone, resident};
 
     #[test]
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     fn memory_between_what_is_in_use_is_returned() {
+        let _alone = alone();
         let mut all: Vec<Box<[u8; 4096]>> = (0..20_000).map(|_| Box::new([1; 4096])).collect();
         let full = resident();
         let mut number = 0;

@@ -30,6 +30,9 @@ use std::{env, ffi::OsString, path::Path, process::ExitCode};
 
 use clap::{CommandFactory, Parser, Subcommand};
 
+#[global_allocator]
+static ALLOCATOR: skep_memory::Allocator = skep_memory::Allocator;
+
 /// The names of the programs in ToolHive's images.
 const PROXY_RUNNER: &str = "thv-proxyrunner";
 const VIRTUAL_SERVER: &str = "vmcp";
