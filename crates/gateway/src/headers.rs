@@ -14,15 +14,17 @@ pub static MCP_SESSION_ID: HeaderName = HeaderName::from_static(mcp::MCP_SESSION
 pub(crate) static MCP_METHOD: HeaderName = HeaderName::from_static(mcp::MCP_METHOD);
 pub(crate) static MCP_NAME: HeaderName = HeaderName::from_static(mcp::MCP_NAME);
 
-const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// Where a request comes from, as the proxies on its way claim.
-pub(crate) static FORWARDED: [HeaderName; 5] = [
-    header::FORWARDED,
-    FORWARDED_FOR,
-    HeaderName::from_static("x-forwarded-host"),
-    HeaderName::from_static("x-forwarded-proto"),
-    HeaderName::from_static("x-real-ip"),
-];
+const FOR: &str = "x-forwarded-for";
+const HOST: &str = "x-forwarded-host";
+const PROTO: &str = "x-forwarded-proto";
+pub(crate) static FORWARDED_FOR: HeaderName = HeaderName::from_static(FOR);
+pub(crate) static FORWARDED_HOST: HeaderName = HeaderName::from_static(HOST);
+pub(crate) static FORWARDED_PROTO: HeaderName = HeaderName::from_static(PROTO);
+
+/// Whether a header is about where a request comes from, as the proxies on its way claim.
+pub(crate) fn is_forwarded(name: &HeaderName) -> bool {
+    matches!(name.as_str(), "forwarded" | FOR | HOST | PROTO | "x-real-ip")
+}
 
 /// Strips what belongs to one connection, by standard or because the `Connection` header names it.
 pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
@@ -61,7 +63,7 @@ fn is_hop_by_hop(name: &HeaderName) -> bool {
 /// The address of the client, as a proxy in front names it. Each proxy appends the address of its own peer, so the last one is that of
 /// the nearest, and all others may be a stranger's. `None`: it names none.
 pub fn last_forwarded(headers: &HeaderMap) -> Option<IpAddr> {
-    let last = headers.get_all(FORWARDED_FOR).iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
+    let last = headers.get_all(&FORWARDED_FOR).iter().next_back()?.to_str().ok()?.rsplit(',').next()?.trim();
     let bare = last.trim_start_matches('[').trim_end_matches(']');
     bare.parse().ok().or_else(|| last.parse::<SocketAddr>().ok().map(|address| address.ip()))
 }
@@ -73,7 +75,7 @@ mod tests {
     #[test]
     fn of_the_addresses_that_proxies_name_the_last_is_no_strangers() {
         let last = |values: &[&'static str]| {
-            let values = values.iter().map(|value| (FORWARDED_FOR, value.parse().unwrap()));
+            let values = values.iter().map(|value| (FORWARDED_FOR.clone(), value.parse().unwrap()));
             last_forwarded(&values.collect()).map(|address| address.to_string())
         };
         for (values, expected) in [

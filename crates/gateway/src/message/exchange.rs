@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
-    Era, Id, Method as McpMethod, OwnedEnvelope, Rejection,
+    Envelope, Era, Id, Method as McpMethod, Rejection,
     header::{MCP_PARAM_PREFIX, encoded_name},
 };
 use tracing::{Level, enabled};
@@ -234,38 +234,45 @@ impl Exchange {
 
     /// Replaces the message, and parses the new one like the first.
     pub fn replace_body(&mut self, body: Bytes) -> Result<(), Rejection> {
-        let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;
-        self.replace(body, parsed)
-    }
-
-    fn replace(&mut self, body: Bytes, parsed: OwnedEnvelope) -> Result<(), Rejection> {
-        self.message = Some(match &self.message {
-            Some(message) => message.replaced(&self.headers, parsed)?,
-            None => ParsedMessage::of(&self.headers, &body)?,
-        });
-        self.body = body;
-        self.is_changed = true;
-        // It may call another tool.
-        self.hints = None;
+        let envelope = Envelope::parse(&body).map_err(Rejection::Message)?;
+        let message = self.other_message(&envelope, &body)?;
+        self.replace(message, body);
         Ok(())
     }
 
     /// The same for a message that may name something else: the header that mirrors the name changes with it. If it is
     /// rejected, nothing changes.
     pub fn replace_message(&mut self, body: Bytes) -> Result<(), Rejection> {
-        let parsed = OwnedEnvelope::parse(&body).map_err(Rejection::Message)?;
+        let envelope = Envelope::parse(&body).map_err(Rejection::Message)?;
         let mirrored = self.headers.get(&MCP_NAME).cloned();
         if mirrored.is_some()
-            && let Some(target) = parsed.envelope().map_err(Rejection::Message)?.target()
+            && let Some(target) = envelope.target()
         {
             let name =
                 HeaderValue::from_str(&encoded_name(&target.name())).map_err(|_| Rejection::Internal)?;
             self.headers.insert(&MCP_NAME, name);
         }
-        self.replace(body, parsed).inspect_err(|_| {
+        let message = self.other_message(&envelope, &body).inspect_err(|_| {
             if let Some(mirrored) = mirrored {
                 self.headers.insert(&MCP_NAME, mirrored);
             }
-        })
+        })?;
+        self.replace(message, body);
+        Ok(())
+    }
+
+    /// The message of this envelope, in the place of the one that there is.
+    fn other_message(&self, envelope: &Envelope<'_>, body: &Bytes) -> Result<ParsedMessage, Rejection> {
+        match &self.message {
+            Some(message) => message.replaced(&self.headers, envelope, body),
+            None => ParsedMessage::with_headers(&self.headers, envelope, body),
+        }
+    }
+
+    fn replace(&mut self, message: ParsedMessage, body: Bytes) {
+        (self.message, self.body) = (Some(message), body);
+        self.is_changed = true;
+        // It may call another tool.
+        self.hints = None;
     }
 }

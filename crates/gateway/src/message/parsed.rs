@@ -30,37 +30,40 @@ pub struct ParsedMessage {
 impl ParsedMessage {
     /// Parses a message, and checks the headers that mirror it.
     pub fn of(headers: &HeaderMap, body: &Bytes) -> Result<Self, Rejection> {
-        Self::with_headers(headers, OwnedEnvelope::parse(body).map_err(Rejection::Message)?)
+        Self::with_headers(headers, &Envelope::parse(body).map_err(Rejection::Message)?, body)
     }
 
-    fn with_headers(headers: &HeaderMap, parsed: OwnedEnvelope) -> Result<Self, Rejection> {
-        let envelope = parsed.envelope().map_err(Rejection::Message)?;
+    /// The message of this envelope, which was parsed from the body.
+    pub(super) fn with_headers(
+        headers: &HeaderMap,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Self, Rejection> {
         let is_request = matches!(envelope.message(), Message::Request { .. });
         let mirrors = mirrors(headers);
         let era =
-            if is_request { era(&mirrors, &envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
+            if is_request { era(&mirrors, envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
         if era == Era::Modern {
-            check_mirrors(&mirrors, &envelope).map_err(Rejection::Revision)?;
+            check_mirrors(&mirrors, envelope).map_err(Rejection::Revision)?;
         }
-        Self::new(parsed, era, true)
+        Self::new(envelope, body, era, true)
     }
 
     /// Parses a message of the HTTP+SSE transport of 2024, which has no such headers, and in which every message is in a
     /// session.
     pub fn of_2024(body: &Bytes) -> Result<Self, Rejection> {
-        Self::new(OwnedEnvelope::parse(body).map_err(Rejection::Message)?, Era::Legacy, false)
+        Self::new(&Envelope::parse(body).map_err(Rejection::Message)?, body, Era::Legacy, false)
     }
 
-    fn new(parsed: OwnedEnvelope, era: Era, has_headers: bool) -> Result<Self, Rejection> {
-        let envelope = parsed.envelope().map_err(Rejection::Message)?;
+    fn new(envelope: &Envelope<'_>, body: &Bytes, era: Era, has_headers: bool) -> Result<Self, Rejection> {
         Ok(Self {
             method: envelope.method(),
             method_name: envelope.method_name().unwrap_or_default().into_owned(),
             target: envelope.target().map(|target| target.name().into_owned()),
-            id: envelope.id().map(|id| parsed.bytes().slice(id.raw().range())),
+            id: envelope.id().map(|id| body.slice(id.raw().range())),
             era,
             has_headers,
-            parsed: Box::new(parsed),
+            parsed: Box::new(OwnedEnvelope::of(envelope, body).map_err(Rejection::Message)?),
         })
     }
 
@@ -69,12 +72,17 @@ impl ParsedMessage {
         self.parsed.envelope().map_err(Rejection::Message)
     }
 
-    /// Parses another message in the place of this one, in the same way.
-    pub(super) fn replaced(&self, headers: &HeaderMap, parsed: OwnedEnvelope) -> Result<Self, Rejection> {
+    /// Another message in the place of this one, with the same headers.
+    pub(super) fn replaced(
+        &self,
+        headers: &HeaderMap,
+        envelope: &Envelope<'_>,
+        body: &Bytes,
+    ) -> Result<Self, Rejection> {
         if self.has_headers {
-            Self::with_headers(headers, parsed)
+            Self::with_headers(headers, envelope, body)
         } else {
-            Self::new(parsed, Era::Legacy, false)
+            Self::new(envelope, body, Era::Legacy, false)
         }
     }
 

@@ -49,8 +49,9 @@ impl<'a> Scanner<'a> {
             if scanner.peek() != Some(b'"') {
                 return Err(scanner.fault("a key"));
             }
-            let (key, escaped) = scanner.string()?;
-            let key = Text::scanned(key, escaped)?;
+            let start = scanner.at;
+            let escaped = scanner.string()?;
+            let key = Text::scanned(scanner.since(start), escaped)?;
             scanner.colon()?;
             member(scanner, key)
         })
@@ -199,24 +200,23 @@ impl<'a> Scanner<'a> {
     }
 
     /// Takes a string, and returns whether it has escapes.
-    fn string(&mut self) -> Result<(Raw<'a>, bool), Fault> {
-        let start = self.at;
+    fn string(&mut self) -> Result<bool, Fault> {
         let mut escaped = false;
         self.at += 1;
         loop {
+            self.at += plain(&self.text.as_bytes()[self.at..]);
             match self.byte() {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     self.escape()?;
                     escaped = true;
                 }
-                Some(0..0x20) => return Err(self.fault("no control character in a string")),
-                Some(_) => self.at += 1 + plain(&self.text.as_bytes()[self.at + 1..]),
+                Some(_) => return Err(self.fault("no control character in a string")),
                 None => return Err(self.fault("the end of a string")),
             }
         }
         self.at += 1;
-        Ok((self.since(start), escaped))
+        Ok(escaped)
     }
 
     fn escape(&mut self) -> Result<(), Fault> {

@@ -129,24 +129,27 @@ impl Proxy {
 
     fn check_method(&self, exchange: &Exchange) -> Result<(), ErrorResponse> {
         let methods = self.methods(&exchange.headers);
-        if methods.split(", ").any(|method| method == exchange.method.as_str()) {
+        if methods.contains(&exchange.method) {
             return Ok(());
         }
         let mut response =
             response::text(StatusCode::METHOD_NOT_ALLOWED, "the method must be one of Allow\n");
-        response.headers_mut().insert(header::ALLOW, HeaderValue::from_static(methods));
+        let methods = methods.iter().map(Method::as_str).collect::<Vec<_>>().join(", ");
+        if let Ok(methods) = HeaderValue::try_from(methods) {
+            response.headers_mut().insert(header::ALLOW, methods);
+        }
         Err(Box::new(response))
     }
 
     /// The methods of HTTP that MCP has. Since 2026-07-28 there are no sessions, so there is nothing to listen to or to
     /// end.
-    fn methods(&self, headers: &HeaderMap) -> &'static str {
+    fn methods(&self, headers: &HeaderMap) -> &'static [Method] {
         let version = headers.get(&MCP_PROTOCOL_VERSION).and_then(|value| Revision::named(value.as_bytes()));
         let modern = version.is_some_and(|revision| revision.era() == Era::Modern);
         match () {
-            () if self.server.is_remote_http_sse() => "GET, POST",
-            () if self.stateless || modern => "POST, OPTIONS",
-            () => "GET, HEAD, POST, DELETE, OPTIONS",
+            () if self.server.is_remote_http_sse() => &[Method::GET, Method::POST],
+            () if self.stateless || modern => &[Method::POST, Method::OPTIONS],
+            () => &[Method::GET, Method::HEAD, Method::POST, Method::DELETE, Method::OPTIONS],
         }
     }
 }

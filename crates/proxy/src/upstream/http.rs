@@ -204,8 +204,7 @@ impl HttpServer {
         current: Option<&Current>,
     ) -> Result<Response<UpstreamBody>, Error> {
         let build = |uri| {
-            let mut headers = exchange.headers.clone();
-            outgoing(&mut headers, &self.target, exchange.peer);
+            let mut headers = outgoing(&exchange.headers, &self.target, exchange.peer);
             match current.map(Current::other_id) {
                 // The client has another id than the server.
                 Some(Some(id)) => session::set(&mut headers, id),

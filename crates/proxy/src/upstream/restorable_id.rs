@@ -38,7 +38,8 @@ pub(super) fn restorable_id(server_id: &SessionId, initialize: &[u8]) -> Session
 impl<'a> RestorableId<'a> {
     /// The parts of an id, if it may have been made by [`restorable_id`].
     pub(super) fn split(id: &'a str) -> Option<Self> {
-        let (server_id, encoded) = id.rsplit_once(SEPARATOR)?;
+        let at = memchr::memrchr(SEPARATOR as u8, id.as_bytes())?;
+        let (server_id, encoded) = (&id[..at], &id[at + 1..]);
         (!server_id.is_empty()).then_some(Self { server_id, encoded })
     }
 

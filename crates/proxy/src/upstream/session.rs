@@ -283,8 +283,8 @@ impl HttpServer {
         initialize: Bytes,
         lost: &Current,
     ) -> (Option<Session>, Response<Body>) {
-        let (signer, mut headers) = (exchange.signer.as_deref(), exchange.headers.clone());
-        outgoing(&mut headers, &self.target, exchange.peer);
+        let signer = exchange.signer.as_deref();
+        let mut headers = outgoing(&exchange.headers, &self.target, exchange.peer);
         headers.remove(&MCP_SESSION_ID);
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
