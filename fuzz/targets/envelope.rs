@@ -8,7 +8,7 @@ use skep_mcp::{Edits, Envelope, Id, Json, List, Message, OwnedEnvelope, Verdict,
 fuzz_target!(|bytes: &[u8]| {
     let rejected = Id::of_rejected(bytes);
     let Ok(envelope) = Envelope::parse(bytes) else { return };
-    let owned = OwnedEnvelope::parse(&bytes.to_vec().into()).expect("it is a message");
+    let owned = OwnedEnvelope::of(&envelope, &bytes.to_vec().into()).expect("it is a message");
     let again = owned.envelope().expect("it is the same message");
     assert_eq!(again.message(), envelope.message());
     assert_eq!(again.params(), envelope.params());
