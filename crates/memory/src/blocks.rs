@@ -95,11 +95,9 @@ impl Blocks {
 impl Drop for Blocks {
     fn drop(&mut self) {
         for size in (1..=LARGEST).step_by(ALIGNMENT) {
-            let (Ok(layout), (_, Some(place))) = (Layout::from_size_align(size, 1), rounded(size)) else {
-                continue;
-            };
-            let (layout, _) = of_system(layout);
-            while let Some(block) = self.take(layout.size(), place) {
+            let (size, Some(place)) = rounded(size) else { continue };
+            let Ok(layout) = Layout::from_size_align(size, ALIGNMENT) else { continue };
+            while let Some(block) = self.take(size, place) {
                 #[expect(unsafe_code, reason = "it returns memory")]
                 // SAFETY: a block in the list was allocated by the system with the layout of its place.
                 unsafe {

@@ -84,7 +84,7 @@ fn scheme(target: &Target) -> HeaderValue {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderName;
+    use skep_config::run_config::Transport;
 
     use super::*;
     use crate::headers::strip_hop_by_hop;
@@ -116,6 +116,35 @@ mod tests {
             ("x-forwarded-proto", "http"),
         ];
         assert_eq!(left, expected);
+    }
+
+    #[test]
+    fn no_forged_header_is_sent_however_often_and_others_are_sent_as_often_as_they_came() {
+        let forged = [
+            "forwarded",
+            "x-forwarded-for",
+            "x-forwarded-host",
+            "x-forwarded-proto",
+            "x-real-ip",
+            "content-length",
+        ];
+        let mut headers = HeaderMap::new();
+        for name in forged {
+            for value in ["10.0.0.1", "10.0.0.2", "10.0.0.3"] {
+                headers.append(HeaderName::from_static(name), HeaderValue::from_static(value));
+                headers.append("mcp-param-region", HeaderValue::from_static(value));
+            }
+        }
+        let remote = Target::remote("https://server.example/mcp", Transport::StreamableHttp).unwrap();
+        for (target, scheme) in [(Target::own("server", 80).unwrap(), "http"), (remote, "https")] {
+            let sent = outgoing(&headers, &target, ([192, 0, 2, 7], 1).into());
+            assert_eq!(sent.get_all("mcp-param-region"), headers.get_all("mcp-param-region"));
+            let mut others: Vec<_> = sent.iter().filter(|(name, _)| *name != "mcp-param-region").collect();
+            others.sort_unstable_by_key(|(name, _)| name.as_str());
+            let others: Vec<_> =
+                others.into_iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
+            assert_eq!(others, [("x-forwarded-for", "192.0.2.7"), ("x-forwarded-proto", scheme)]);
+        }
     }
 
     #[test]
