@@ -59,7 +59,13 @@ profile: programs ## Record what runs often under load, for make image: 45 minut
 	@hack/profile $(profile)
 
 .PHONY: test
-test: programs ## Run all tests, on a real control plane
+test: for-tests ## Run all tests, on a real control plane
+	$(progress) 'Starting a control plane for all tests'
+	@KUBEBUILDER_ASSETS=$$(hack/programs) $(built)/skep-testkit $(MAKE) --no-print-directory tests
+
+# Prerequisites of `make test`, which nothing that runs beside the tests may have to wait for.
+.PHONY: for-tests
+for-tests: programs
 	@hack/tools cargo-nextest >/dev/null
 	@hack/redis >/dev/null
 	@hack/packages --tinyproxy >/dev/null
@@ -69,8 +75,6 @@ test: programs ## Run all tests, on a real control plane
 	cargo nextest run --workspace --no-run $(locked)
 	$(progress) 'Testing the examples in the documentation'
 	cargo test --workspace --doc --quiet $(locked)
-	$(progress) 'Starting a control plane for all tests'
-	@KUBEBUILDER_ASSETS=$$(hack/programs) $(built)/skep-testkit $(MAKE) --no-print-directory tests
 
 # A part of `make test`, which runs it with that control plane. Tests that need SKEP_COMPAT are ignored without it; the other
 # ignored ones are processes that tests start.
@@ -204,7 +208,7 @@ lint: ## Check format, lints, dependencies and generated files
 	cargo fmt --all --check
 	cargo fmt --manifest-path fuzz/Cargo.toml --check
 	$(progress) 'Checking with clippy'
-	cargo clippy --workspace --all-targets $(locked) $(if $(LINT_TARGET_DIR),--target-dir '$(LINT_TARGET_DIR)') -- -D warnings
+	cargo clippy --workspace --all-targets $(locked) -- -D warnings
 	$(progress) 'Checking the dependencies'
 	@hack/tools cargo-deny cargo-machete >/dev/null
 	cargo deny check bans licenses sources
