@@ -16,11 +16,18 @@ use crate::{
 /// The name under which a script has all its data.
 const DATA: &str = "data";
 
-/// The name of a tool as a function: other characters than letters, digits and `_` become `_`.
-pub fn identifier(tool: &str) -> String {
+/// Names of values that cannot be assigned to.
+const CONSTANTS: [&str; 3] = ["None", "True", "False"];
+
+/// The name of a tool as a function: other characters than letters, digits and `_` become `_`. None where scripts have something of
+/// their own by this name, or it is no name: such a tool is called by call_tool only.
+pub fn identifier(tool: &str) -> Option<String> {
     let kept = |next: char| if next == '_' || next.is_ascii_alphanumeric() { next } else { '_' };
     let name: String = tool.chars().map(kept).collect();
-    if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name }
+    let name = if name.starts_with(|first: char| first.is_ascii_digit()) { format!("_{name}") } else { name };
+    let is_reserved =
+        name == DATA || CONSTANTS.contains(&&*name) || Builtin::named().any(|builtin| builtin.name() == name);
+    (!is_reserved && is_identifier(&name)).then_some(name)
 }
 
 /// Names, and their places among the values.
@@ -40,13 +47,13 @@ impl State {
         {
             self.define(&mut names, name, value);
         }
-        for builtin in Builtin::universal() {
+        for builtin in Builtin::named() {
             self.define(&mut names, builtin.name(), Value::Builtin(builtin));
         }
         let mut taken: HashMap<String, Option<u32>> = HashMap::new();
         let tools = self.tools.clone();
         for (index, tool) in (0..).zip(tools.iter()) {
-            let name = identifier(tool);
+            let Some(name) = identifier(tool) else { continue };
             let is_exact = name == *tool;
             // A tool that has just this name has it. Several that do not have to be called by name.
             match taken.get_mut(&name) {
@@ -57,12 +64,9 @@ impl State {
             }
         }
         for (name, tool) in &taken {
-            if let Some(tool) = tool.filter(|_| is_identifier(name)) {
+            if let Some(tool) = *tool {
                 self.define(&mut names, name, Value::Tool(tool));
             }
-        }
-        for builtin in Builtin::reserved() {
-            self.define(&mut names, builtin.name(), Value::Builtin(builtin));
         }
         let reserved = Builtin::reserved().map(Builtin::name);
         for (name, json) in data {
@@ -71,12 +75,12 @@ impl State {
                     "data.{name}: there is a tool or function of this name: rename it"
                 )));
             }
-            if !matches!(&**name, "None" | "True" | "False") && is_identifier(name) {
+            if !CONSTANTS.contains(&&**name) && is_identifier(name) {
                 let value = self.value_of(json)?;
                 self.define(&mut names, name, value);
             }
         }
-        if !data.contains_key(DATA) && !taken.contains_key(DATA) {
+        if !data.contains_key(DATA) {
             let all = self.value_of(&Json::Object(data.clone()))?;
             self.define(&mut names, DATA, all);
         }

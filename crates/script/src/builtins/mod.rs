@@ -72,13 +72,12 @@ builtins! {
 }
 
 impl Builtin {
-    /// Those that a tool or a value of the caller may hide.
-    pub(crate) fn universal() -> impl Iterator<Item = Self> {
-        let others = |builtin: &Self| !builtin.is_internal() && !Self::reserved().contains(builtin);
-        Self::ALL.iter().copied().filter(others)
+    /// Those that scripts call by their names.
+    pub(crate) fn named() -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(|builtin| !builtin.is_internal())
     }
 
-    /// Those that nothing may hide.
+    /// Those that no value of the caller may hide.
     pub(crate) fn reserved() -> [Self; 2] {
         [Self::CallTool, Self::Parallel]
     }

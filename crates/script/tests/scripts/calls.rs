@@ -26,7 +26,32 @@ async fn a_tool_is_called_as_a_function_or_by_its_name() {
     ] {
         assert_eq!(result(script).await, json!({"tool": tool, "arguments": arguments}), "{script}");
     }
-    assert_eq!(identifier("1a.b/ü"), "_1a_b__");
+    assert_eq!(identifier("1a.b/ü").as_deref(), Some("_1a_b__"));
+    assert_eq!(["len", "call-tool", "data", "if", "None", ""].map(identifier), [const { None }; 6]);
+}
+
+#[tokio::test]
+async fn no_tool_takes_the_place_of_a_builtin() {
+    let names =
+        ["len", "str", "sorted", "print", "sum", "None", "json", "data", "_sorted", "call-tool", "parallel"];
+    let run = async |source: &str| {
+        let data = json!({"users": ["ada:password1"]}).as_object().cloned().unwrap();
+        let script = Script { source, data, tools: names.map(str::to_owned).into() };
+        run(script, &Limits::default(), &Pool::new(1 << 30), &crate::Echo).await.result
+    };
+    for (source, expected) in [
+        (
+            "print(users)\nreturn [len(users), str(users), sum([1, 2]), None]",
+            r#"[1,"[\"ada:password1\"]",3,null]"#,
+        ),
+        ("return sorted([\"bb\", \"a\"], key=len)", r#"["a","bb"]"#),
+        ("return [json.encode(data), parallel([lambda: 1])]", r#"["{\"users\":[\"ada:password1\"]}",[1]]"#),
+        ("return call_tool(\"len\", 1)[\"tool\"]", r#""len""#),
+        ("return call_tool(\"call-tool\")[\"tool\"]", r#""call-tool""#),
+        ("return _sorted()[\"tool\"]", r#""_sorted""#),
+    ] {
+        assert_eq!(run(source).await.unwrap(), expected, "{source}");
+    }
 }
 
 #[tokio::test]

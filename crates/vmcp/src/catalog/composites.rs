@@ -13,7 +13,7 @@ use skep_gateway::identity::Identity;
 use skep_workflow::{Workflow, WorkflowError};
 use tracing::warn;
 
-use super::{Entry, Table, conflicts::Candidate};
+use super::{Entry, Table, table::Provider};
 
 /// A composite tool that can run.
 #[derive(Debug)]
@@ -53,23 +53,21 @@ impl Composite {
     }
 
     /// The tool among these, or why it cannot be offered.
-    fn offered(&self, tools: &Table, own_tools: &[&str]) -> Result<Candidate, NotOffered> {
+    fn offered(self: &Arc<Self>, tools: &Table, own_tools: &[&str]) -> Result<Entry, NotOffered> {
         if own_tools.contains(&&*self.name) {
-            return Err(NotOffered::Collision("the virtual server"));
-        }
-        if tools.get(&self.name).is_some() {
-            return Err(NotOffered::Collision("a backend"));
+            return Err(NotOffered::Reserved);
         }
         let mut hints = Hints::default();
         for tool in self.workflow.tools() {
-            hints.add(tools.step(tool).ok_or_else(|| NotOffered::NoTool(tool.into()))?);
+            hints.add(tools.step(tool).ok_or_else(|| NotOffered::NoTool(tool.into()))?.entry);
         }
         let mut seen = self.tool.clone();
         let annotations = hints.with(&self.annotations)?;
         if !annotations.is_empty() {
             seen.insert("annotations".into(), Value::Object(annotations));
         }
-        Ok(Candidate::own(&self.name, Value::Object(seen).to_string()))
+        let provider = Provider::Composite(self.clone());
+        Ok(Entry::own(&self.name, provider, Value::Object(seen).to_string()))
     }
 }
 
@@ -78,23 +76,19 @@ pub(super) fn offered(
     composites: &[Arc<Composite>],
     tools: &Table,
     own_tools: &[&str],
-) -> (Vec<Candidate>, Composites, Vec<LeftOut>) {
-    let mut candidates = Vec::new();
-    let mut offered = Composites::new();
+) -> (Vec<Entry>, Vec<LeftOut>) {
+    let mut offered = Vec::new();
     let mut left_out = Vec::new();
     for composite in composites {
         match composite.offered(tools, own_tools) {
-            Ok(candidate) => {
-                candidates.push(candidate);
-                offered.insert(composite.name.clone(), composite.clone());
-            }
+            Ok(entry) => offered.push(entry),
             Err(reason) => {
                 warn!(tool = &*composite.name, %reason, "a composite tool is not offered");
                 left_out.push(LeftOut { tool: composite.name.clone(), reason });
             }
         }
     }
-    (candidates, offered, left_out)
+    (offered, left_out)
 }
 
 /// A composite tool that is not offered.
@@ -107,9 +101,9 @@ pub(crate) struct LeftOut {
 /// Why a composite tool is not offered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotOffered {
-    /// Another tool has its name.
-    #[error("{0} has a tool of this name")]
-    Collision(&'static str),
+    /// A tool of the virtual server itself has its name.
+    #[error("the virtual server has a tool of this name")]
+    Reserved,
     /// The tool of a step is not known. For another caller it may be.
     #[error("no backend has the tool {0:?} of a step")]
     NoTool(Box<str>),
@@ -117,9 +111,6 @@ pub(crate) enum NotOffered {
     #[error("annotations.{0}: {1} is more than its steps promise")]
     Annotation(&'static str, bool),
 }
-
-/// Composite tools by their names.
-pub(super) type Composites = BTreeMap<Box<str>, Arc<Composite>>;
 
 fn object_schema(properties: &BTreeMap<String, OutputProperty>) -> Value {
     let properties: Map<String, Value> = properties

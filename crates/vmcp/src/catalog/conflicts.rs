@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use tracing::warn;
 
-use super::Item;
+use super::{Item, table::Origin};
 
 /// The prefix of backends that no order of priority names.
 const DEFAULT_PREFIX: &str = "{workload}_";
@@ -13,9 +13,7 @@ const DEFAULT_PREFIX: &str = "{workload}_";
 /// An item of a backend, which may be offered.
 #[derive(Clone, Debug)]
 pub(super) struct Candidate {
-    pub(super) backend: Arc<str>,
-    /// Its name at the backend.
-    pub(super) original: Box<str>,
+    pub(super) origin: Origin,
     /// The name that it is offered under.
     pub(super) name: String,
     pub(super) json: Box<str>,
@@ -26,27 +24,15 @@ pub(super) struct Candidate {
 impl Candidate {
     pub(super) fn new(backend: &Arc<str>, item: &Item) -> Self {
         Self {
-            backend: backend.clone(),
-            original: item.key.clone(),
+            origin: Origin { backend: backend.clone(), name: item.key.clone() },
             name: item.key.clone().into(),
             json: item.json.clone(),
             is_listed: true,
         }
     }
 
-    /// A tool of the virtual server itself, which no backend has.
-    pub(super) fn own(name: &str, json: String) -> Self {
-        Self {
-            backend: "".into(),
-            original: name.into(),
-            name: name.into(),
-            json: json.into(),
-            is_listed: true,
-        }
-    }
-
     fn prefixed(mut self, format: &str) -> Self {
-        self.name = format!("{}{}", format.replace("{workload}", &self.backend), self.name);
+        self.name = format!("{}{}", format.replace("{workload}", &self.origin.backend), self.name);
         self
     }
 }
@@ -111,7 +97,7 @@ impl<'a> Names<'a> {
         let best = by_name(items).into_values().filter_map(|rivals| {
             rivals
                 .into_iter()
-                .min_by_key(|rival| (self.rank(rival).unwrap_or(usize::MAX), rival.backend.clone()))
+                .min_by_key(|rival| (self.rank(rival).unwrap_or(usize::MAX), rival.origin.backend.clone()))
         });
         best.collect()
     }
@@ -130,7 +116,7 @@ impl<'a> Names<'a> {
     /// The place of a backend in the order of priority.
     fn rank(&self, candidate: &Candidate) -> Option<usize> {
         let is_prioritised = self.strategy == ConflictResolution::Priority;
-        self.order.iter().position(|name| **name == *candidate.backend).filter(|_| is_prioritised)
+        self.order.iter().position(|name| **name == *candidate.origin.backend).filter(|_| is_prioritised)
     }
 }
 
@@ -144,15 +130,5 @@ fn by_name(candidates: impl IntoIterator<Item = Candidate>) -> BTreeMap<String, 
 
 /// The first of several that have one name, for example `a_` and `b` beside `a` and `_b`.
 fn first_of_each(candidates: impl IntoIterator<Item = Candidate>) -> Vec<Candidate> {
-    let first = by_name(candidates).into_iter().filter_map(|(name, rivals)| {
-        if let [_, _, ..] = &*rivals {
-            warn!(
-                tool = name,
-                backend = &*rivals[0].backend,
-                "several tools have one name; the first is offered"
-            );
-        }
-        rivals.into_iter().next()
-    });
-    first.collect()
+    by_name(candidates).into_values().filter_map(|rivals| rivals.into_iter().next()).collect()
 }

@@ -15,7 +15,9 @@ impl Catalog {
             let (catalog, search) = (self.clone(), search.clone());
             let index = move || {
                 let tools = catalog.table(List::Tools).iter();
-                search.meaning.index(tools.map(|entry| (entry.json(), &*entry.backend)))
+                search.meaning.index(
+                    tools.map(|entry| (entry.json(), entry.origin().map_or("", |origin| &*origin.backend))),
+                )
             };
             tokio::task::spawn_blocking(index).await.map(Arc::new)
         });

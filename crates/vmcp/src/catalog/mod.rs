@@ -23,7 +23,6 @@ use crate::{
     scripts::{self, EXECUTE_TOOL_SCRIPT},
     search::ToolIndex,
 };
-use composites::Composites;
 pub(crate) use composites::{Composite, LeftOut, NotOffered};
 use conflicts::{Candidate, Names};
 pub(crate) use lists::{Item, Lists, field, page as list_page};
@@ -31,9 +30,12 @@ pub(crate) use lists::{Item, Lists, field, page as list_page};
 use page::InvalidCursor;
 pub(crate) use page::Page;
 pub(crate) use rename::described;
-pub(crate) use table::{Entry, Table};
+pub(crate) use table::{BackendTool, Entry, Origin, Provider, Table};
 use tools::ToolRules;
 use uri_template::UriTemplate;
+
+/// How many tools a line of the log names.
+const NAMED: usize = 20;
 
 /// One backend, with what it offers.
 #[derive(Clone)]
@@ -47,14 +49,13 @@ pub(crate) struct Member {
 #[derive(Debug, Default)]
 pub(crate) struct Catalog {
     tools: Table,
-    composites: Composites,
     /// The composite tools that are not offered.
     pub(crate) left_out: Vec<LeftOut>,
     prompts: Table,
     resources: Table,
     templates: Table,
-    /// Tools of backends that clients would see if no other had the name: each with its backend.
-    pub(crate) hidden: Vec<(Arc<str>, Box<str>)>,
+    /// Tools of backends that clients would see if no other tool had the name.
+    pub(crate) hidden: Vec<Origin>,
     /// Names that several backends have, where each must have an override and does not.
     unresolved: Vec<String>,
     /// Whether it is of no backend at all.
@@ -66,7 +67,8 @@ pub(crate) struct Catalog {
 impl Catalog {
     /// The catalog of these backends, which are in the order of their names.
     ///
-    /// No tool of theirs has the name of one of the virtual server's own.
+    /// No backend decides what clients get under a name that the administrator has given to a composite tool, offered or not:
+    /// policies for that name are about it. Nor under that of one of the virtual server's own tools.
     pub(crate) fn new(
         members: &[Member],
         aggregation: &Aggregation,
@@ -83,30 +85,34 @@ impl Catalog {
         };
         let tools: Vec<Candidate> =
             candidates(List::Tools).into_iter().map(|tool| rules.applied(tool)).collect();
-        let place = |tool: &Candidate| (tool.backend.clone(), tool.original.clone());
-        let listed: Vec<_> = tools.iter().filter(|tool| tool.is_listed).map(place).collect();
+        let origins = |tools: &[Candidate]| -> HashSet<Origin> {
+            tools.iter().filter(|tool| tool.is_listed).map(|tool| tool.origin.clone()).collect()
+        };
+        let listed = origins(&tools);
         let (mut tools, unresolved) = names.tools(tools);
         // Policies do not decide about these names, so that no workflow may reach such a tool either.
-        tools.retain(|tool| {
-            let is_own = own_tools.contains(&&*tool.name);
-            if is_own {
-                warn!(
-                    tool = &*tool.name,
-                    "the virtual server has a tool of this name; that of a backend is hidden"
-                );
-            }
-            !is_own
-        });
-        let offered: HashSet<_> = tools.iter().map(place).collect();
-        let hidden = listed.into_iter().filter(|place| !offered.contains(place)).collect();
+        tools.retain(|tool| !own_tools.contains(&&*tool.name));
+        for tool in &mut tools {
+            tool.is_listed &= !composites.iter().any(|composite| *composite.name == *tool.name);
+        }
+        let offered = origins(&tools);
+        let mut hidden: Vec<Origin> = listed.into_iter().filter(|origin| !offered.contains(origin)).collect();
+        hidden.sort();
+        if !hidden.is_empty() {
+            let named: Vec<String> = hidden.iter().take(NAMED).map(Origin::to_string).collect();
+            warn!(
+                count = hidden.len(),
+                tools = named.join(", "),
+                "tools are hidden: others have their names"
+            );
+        }
         let tools = Table::named(tools);
-        let (mut composed, composites, left_out) = composites::offered(composites, &tools, own_tools);
+        let (mut own, left_out) = composites::offered(composites, &tools, own_tools);
         if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {
-            composed.push(Candidate::own(EXECUTE_TOOL_SCRIPT, scripts::tool()));
+            own.push(Entry::own(EXECUTE_TOOL_SCRIPT, Provider::Scripts, scripts::tool()));
         }
         Self {
-            tools: tools.with(composed),
-            composites,
+            tools: tools.with(own),
             left_out,
             hidden,
             prompts: Table::named(names.prompts(candidates(List::Prompts))),
@@ -126,11 +132,6 @@ impl Catalog {
             List::Resources => &self.resources,
             List::ResourceTemplates => &self.templates,
         }
-    }
-
-    /// The composite tool of this name, if it is offered.
-    pub(crate) fn composite(&self, name: &str) -> Option<&Arc<Composite>> {
-        self.composites.get(name)
     }
 
     /// Where a resource is read: at the backend that has it, or else at the one whose template fits.

@@ -1,8 +1,9 @@
 //! One list of a virtual server.
 
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 use super::{
+    composites::Composite,
     conflicts::Candidate,
     page::{InvalidCursor, Page},
     rename::{Changes, changed},
@@ -13,19 +14,71 @@ use super::{
 pub(crate) struct Entry {
     /// The name, URI or URI template that clients use.
     pub(crate) key: Box<str>,
-    /// The backend that has it.
-    pub(crate) backend: Arc<str>,
-    /// What it is there.
-    pub(crate) original: Box<str>,
+    pub(crate) provider: Provider,
     /// All of it, as clients see it.
     pub(super) json: Box<str>,
     is_listed: bool,
 }
 
+/// Who provides an item.
+#[derive(Clone, Debug)]
+pub(crate) enum Provider {
+    Backend(Origin),
+    Composite(Arc<Composite>),
+    /// The tool that runs scripts.
+    Scripts,
+}
+
+/// Where an item of a backend comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Origin {
+    pub(crate) backend: Arc<str>,
+    /// The name, URI or URI template there.
+    pub(crate) name: Box<str>,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.backend, self.name)
+    }
+}
+
+/// A tool of a backend, which clients need not see.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BackendTool<'a> {
+    pub(crate) entry: &'a Entry,
+    pub(crate) origin: &'a Origin,
+}
+
 impl Entry {
+    /// A tool of the virtual server itself.
+    pub(super) fn own(name: &str, provider: Provider, json: String) -> Self {
+        Self { key: name.into(), provider, json: json.into(), is_listed: true }
+    }
+
     /// All of it, as clients see it.
     pub(crate) fn json(&self) -> &str {
         &self.json
+    }
+
+    /// Where it comes from, if a backend provides it.
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        match &self.provider {
+            Provider::Backend(origin) => Some(origin),
+            Provider::Composite(_) | Provider::Scripts => None,
+        }
+    }
+
+    /// The workflow that it runs, if it is a composite tool.
+    pub(crate) fn composite(&self) -> Option<&Arc<Composite>> {
+        match &self.provider {
+            Provider::Composite(composite) => Some(composite),
+            Provider::Backend(_) | Provider::Scripts => None,
+        }
+    }
+
+    fn as_backend_tool(&self) -> Option<BackendTool<'_>> {
+        Some(BackendTool { entry: self, origin: self.origin()? })
     }
 
     /// Whether parameters of a tool are also sent in headers, since 2026-07-28.
@@ -42,7 +95,7 @@ impl Table {
     /// Items that have their names in their JSON.
     pub(super) fn named(candidates: Vec<Candidate>) -> Self {
         let renamed = candidates.into_iter().map(|mut candidate| {
-            if *candidate.name != *candidate.original {
+            if *candidate.name != *candidate.origin.name {
                 let changes = Changes { name: Some(&candidate.name), ..Changes::default() };
                 candidate.json = changed(&candidate.json, changes);
             }
@@ -59,26 +112,30 @@ impl Table {
 
     /// The item that clients know by this key, if they can see it.
     pub(crate) fn get(&self, key: &str) -> Option<&Entry> {
-        let index = self.0.binary_search_by(|entry| (*entry.key).cmp(key)).ok()?;
-        self.0.get(index).filter(|entry| entry.is_listed)
+        self.named_so(key).find(|entry| entry.is_listed)
     }
 
-    /// The tool that a step calls: by the name that clients use, or as workload.tool. Clients need not see it.
-    pub(crate) fn step(&self, name: &str) -> Option<&Entry> {
-        let index = self.0.binary_search_by(|entry| (*entry.key).cmp(name)).ok();
-        let is_named = |entry: &&Entry| {
-            let tool = name.strip_prefix(&*entry.backend).and_then(|rest| rest.strip_prefix('.'));
-            tool.is_some_and(|tool| *tool == *entry.original)
+    /// The tool that a step calls: by the name that clients use, or as workload.tool. It is always one of a backend, so that
+    /// no workflow runs another.
+    pub(crate) fn step(&self, name: &str) -> Option<BackendTool<'_>> {
+        let is_qualified = |tool: &BackendTool<'_>| {
+            let rest = name.strip_prefix(&*tool.origin.backend).and_then(|rest| rest.strip_prefix('.'));
+            rest.is_some_and(|rest| *rest == *tool.origin.name)
         };
-        let of_backend = |entry: &&Entry| !entry.backend.is_empty();
-        let found = index.and_then(|index| self.0.get(index)).filter(of_backend);
-        found.or_else(|| self.0.iter().filter(of_backend).find(is_named))
+        let found = self.named_so(name).find_map(Entry::as_backend_tool);
+        found.or_else(|| self.0.iter().filter_map(Entry::as_backend_tool).find(is_qualified))
     }
 
-    /// The same with these items, of which none replaces one that clients do not see.
-    pub(super) fn with(mut self, candidates: Vec<Candidate>) -> Self {
-        self.0.extend(candidates.into_iter().map(Entry::from));
-        self.0.sort_by(|one, other| (&one.key, !one.is_listed).cmp(&(&other.key, !other.is_listed)));
+    /// The items of this key: one that clients see, and one of a backend that it hides.
+    fn named_so(&self, key: &str) -> impl Iterator<Item = &Entry> {
+        let first = self.0.partition_point(|entry| *entry.key < *key);
+        self.0.iter().skip(first).take_while(move |entry| *entry.key == *key)
+    }
+
+    /// The same with these items.
+    pub(super) fn with(mut self, own: Vec<Entry>) -> Self {
+        self.0.extend(own);
+        self.0.sort_by(|one, other| one.key.cmp(&other.key));
         self
     }
 
@@ -95,7 +152,7 @@ impl Table {
 
 impl From<Candidate> for Entry {
     fn from(candidate: Candidate) -> Self {
-        let Candidate { backend, original, name, json, is_listed } = candidate;
-        Self { key: name.into(), backend, original, json, is_listed }
+        let Candidate { origin, name, json, is_listed } = candidate;
+        Self { key: name.into(), provider: Provider::Backend(origin), json, is_listed }
     }
 }

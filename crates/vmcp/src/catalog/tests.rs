@@ -30,8 +30,8 @@ fn a_prefix_makes_every_name_unique() {
     assert_eq!(names(&catalog, List::Prompts), expected);
     let entry = catalog.table(List::Tools).get("beta.echo").unwrap();
     assert_eq!(
-        (&*entry.backend, &*entry.original, &*entry.json),
-        ("beta", "echo", r#"{"name":"beta.echo"}"#)
+        (entry.origin().unwrap().to_string(), &*entry.json),
+        ("beta.echo".into(), r#"{"name":"beta.echo"}"#)
     );
 }
 
@@ -40,7 +40,7 @@ fn the_first_in_the_order_of_priority_keeps_the_name() {
     let config = |order: &[&str]| json!({"conflictResolution": "priority", "conflictResolutionConfig": {"priorityOrder": order}});
     let first = catalog(config(&["beta", "alpha"]));
     assert_eq!(names(&first, List::Tools), ["echo", "only_a", "only_b", "only_g"]);
-    assert_eq!(&*first.table(List::Tools).get("echo").unwrap().backend, "beta");
+    assert_eq!(first.table(List::Tools).get("echo").unwrap().origin().unwrap().to_string(), "beta.echo");
     assert_eq!(names(&first, List::Prompts), ["echo", "gamma_only_g", "only_a", "only_b"]);
     let unlisted = catalog(config(&["gamma"]));
     assert_eq!(names(&unlisted, List::Tools), ["alpha_echo", "beta_echo", "only_a", "only_b", "only_g"]);

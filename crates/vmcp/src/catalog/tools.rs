@@ -17,8 +17,8 @@ impl<'a> ToolRules<'a> {
 
     /// The tool as its override has it. Filters compare that name.
     pub(super) fn applied(&self, mut tool: Candidate) -> Candidate {
-        let rules = self.0.tools.iter().find(|rules| *rules.workload == *tool.backend);
-        if let Some(overridden) = rules.and_then(|rules| rules.overrides.get(&*tool.original)) {
+        let rules = self.0.tools.iter().find(|rules| *rules.workload == *tool.origin.backend);
+        if let Some(overridden) = rules.and_then(|rules| rules.overrides.get(&*tool.origin.name)) {
             let non_empty = |text: &'a Option<String>| text.as_deref().filter(|text| !text.is_empty());
             let changes = Changes {
                 // The table writes the final name.

@@ -15,7 +15,7 @@ use skep_mcp::{List, Method};
 use super::{Listen, Settings, chain, own_tools, view_policy};
 use crate::{
     ConfigError,
-    catalog::{Catalog, Item, Lists, Member},
+    catalog::{Catalog, Item, Lists, Member, Provider},
     front::entry_hints,
     search::InnerCall,
     views::ViewPolicy,
@@ -130,10 +130,7 @@ impl Settings {
 
     /// Where a call of this tool goes. None: no backend can have it.
     fn destination(&self, catalog: &Catalog, tool: &str, offers: &[Offer]) -> Option<Destination> {
-        if let Some(composite) = catalog.composite(tool) {
-            let calls = composite.workflow.tools().map(str::to_owned).collect();
-            return Some(Destination::Workflow { calls });
-        }
+        // They are answered before the catalog is looked at.
         if own_tools(&self.config).contains(&tool) {
             return Some(Destination::Own);
         }
@@ -141,13 +138,21 @@ impl Settings {
             let has_others = |offer: &Offer| offer.has_others;
             return offers.iter().any(has_others).then(|| unknown(offers, has_others));
         };
-        let own = offers.iter().find(|offer| *offer.backend == *entry.backend);
+        let origin = match &entry.provider {
+            Provider::Composite(composite) => {
+                let calls = composite.workflow.tools().map(str::to_owned).collect();
+                return Some(Destination::Workflow { calls });
+            }
+            Provider::Scripts => return Some(Destination::Own),
+            Provider::Backend(origin) => origin,
+        };
+        let own = offers.iter().find(|offer| *offer.backend == *origin.backend);
         let own = own.and_then(|offer| offer.strategy.clone());
         let outgoing = self.config.outgoing_auth.as_ref();
-        let strategy = own.or_else(|| outgoing?.strategy(&entry.backend).cloned());
+        let strategy = own.or_else(|| outgoing?.strategy(&origin.backend).cloned());
         Some(Destination::Backend {
-            backend: entry.backend.to_string(),
-            name: entry.original.to_string(),
+            backend: origin.backend.to_string(),
+            name: origin.name.to_string(),
             authentication: authentication(strategy.as_ref()),
         })
     }

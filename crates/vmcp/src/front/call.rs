@@ -21,9 +21,16 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
-    catalog::{Catalog, Entry},
+    catalog::{BackendTool, Catalog, Composite, Origin, Provider},
     session::Level,
 };
+
+/// What a request is for.
+enum Target {
+    Backend(Route),
+    Composite(Arc<Composite>),
+    Scripts,
+}
 
 /// What a request is about, and where it is.
 pub(super) struct Route {
@@ -34,13 +41,21 @@ pub(super) struct Route {
 }
 
 impl Route {
+    /// The route to a tool.
+    pub(super) fn to(tool: BackendTool<'_>) -> Self {
+        let schema = tool.entry.mirrors_parameters().then(|| tool.entry.json().into());
+        Self { schema, ..Self::renamed(tool.origin, None) }
+    }
+
     /// The route to an item that has another name at its backend.
-    pub(super) fn of(entry: &Entry, within: Option<&'static str>) -> Self {
-        Self {
-            backend: entry.backend.clone(),
-            rename: Some(("name", within, entry.original.clone())),
-            schema: entry.mirrors_parameters().then(|| entry.json().into()),
-        }
+    fn renamed(origin: &Origin, within: Option<&'static str>) -> Self {
+        let rename = Some(("name", within, origin.name.clone()));
+        Self { rename, ..Self::located(origin) }
+    }
+
+    /// The route to an item that has one address everywhere.
+    fn located(origin: &Origin) -> Self {
+        Self { backend: origin.backend.clone(), rename: None, schema: None }
     }
 }
 
@@ -54,24 +69,19 @@ impl Front {
             return response;
         }
         let catalog = self.views.catalog(&request.session, &request.caller).await;
-        if let Some(composite) = self.composite(request, &catalog) {
-            return match self.check_arguments(request) {
-                Ok(()) => self.run_workflow(request, composite, catalog).await,
-                Err(error) => error.response(request.id, request.era),
-            };
-        }
-        if let Some(scripts) = self.script(request) {
-            return match self.check_arguments(request) {
-                Ok(()) => self.run_script(request, scripts, catalog).await,
-                Err(error) => error.response(request.id, request.era),
-            };
-        }
-        let route = match self.route_of(request, &catalog) {
-            Err(_) => self.route_of(request, &self.views.complete(&request.session)),
-            route => route,
+        let (target, catalog) = match self.target_of(request, &catalog) {
+            Err(_) => {
+                let complete = self.views.complete(&request.session);
+                (self.target_of(request, &complete), complete)
+            }
+            target => (target, catalog),
         };
-        let route = match route {
-            Ok(Some(route)) => route,
+        let route = match target {
+            Ok(Some(Target::Backend(route))) => route,
+            Ok(Some(Target::Composite(composite))) => {
+                return self.run_workflow(request, composite, catalog).await;
+            }
+            Ok(Some(Target::Scripts)) => return self.run_script(request, catalog).await,
             Ok(None) => return rpc::result(request.id, &empty_completion(), request.era),
             Err(_) if request.sender == Sender::Search => return self.unknown_tool(request),
             Err(error) => return error.response(request.id, request.era),
@@ -103,32 +113,40 @@ impl Front {
         }
     }
 
-    /// Where the target of a request is. None for a completion that no backend has.
-    fn route_of(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Result<Option<Route>, RpcError> {
+    /// What a request is for. None for a completion that no backend has.
+    fn target_of(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Result<Option<Target>, RpcError> {
         let target = request.envelope.target();
         let name = target.map(|target| target.name().into_owned()).unwrap_or_default();
-        let renamed = |list: List, within: Option<&'static str>| {
-            let entry = catalog.table(list).get(&name)?;
-            Some(Route::of(entry, within))
-        };
         let unknown =
             |what: &str| RpcError::invalid(format!("unknown {what} {name:?}{}", request.session.unlisted()));
-        let located = |entry: &Entry| Route { backend: entry.backend.clone(), rename: None, schema: None };
+        let prompt = |within| {
+            let origin = catalog.table(List::Prompts).get(&name)?.origin()?;
+            Some(Target::Backend(Route::renamed(origin, within)))
+        };
+        let resource = || {
+            let origin = catalog.resource(&name)?.origin()?;
+            Some(Target::Backend(Route::located(origin)))
+        };
         match request.method {
             Method::ToolsCall => {
                 self.check_arguments(request)?;
-                renamed(List::Tools, None).map(Some).ok_or_else(|| unknown("tool"))
+                let entry = catalog.table(List::Tools).get(&name).ok_or_else(|| unknown("tool"))?;
+                Ok(Some(match &entry.provider {
+                    Provider::Backend(origin) => Target::Backend(Route::to(BackendTool { entry, origin })),
+                    Provider::Composite(composite) => Target::Composite(composite.clone()),
+                    Provider::Scripts => Target::Scripts,
+                }))
             }
             Method::PromptsGet => {
                 self.check_arguments(request)?;
-                renamed(List::Prompts, None).map(Some).ok_or_else(|| unknown("prompt"))
+                prompt(None).map(Some).ok_or_else(|| unknown("prompt"))
             }
             Method::CompletionComplete => {
                 let reference = request.envelope.params().and_then(|params| params.get("ref"));
                 let kind = reference.and_then(|reference| reference.get("type")).and_then(Raw::as_text);
                 match kind.as_deref() {
-                    Some("ref/prompt") => Ok(renamed(List::Prompts, Some("ref"))),
-                    Some("ref/resource") => Ok(catalog.resource(&name).map(located)),
+                    Some("ref/prompt") => Ok(prompt(Some("ref"))),
+                    Some("ref/resource") => Ok(resource()),
                     _ => Err(RpcError::invalid("params.ref.type must be ref/prompt or ref/resource")),
                 }
             }
@@ -136,10 +154,7 @@ impl Front {
                 let error = RpcError::invalid("params.uri is missing");
                 Err(RpcError { data: Some(serde_json::json!({"uri": ""})), ..error })
             }
-            _ => match catalog.resource(&name) {
-                Some(entry) => Ok(Some(located(entry))),
-                None => Err(unknown_resource(&name, request)),
-            },
+            _ => resource().map(Some).ok_or_else(|| unknown_resource(&name, request)),
         }
     }
 

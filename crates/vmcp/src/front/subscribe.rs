@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
+    catalog::Entry,
     limits,
     session::{ClientSession, Level},
 };
@@ -71,7 +72,8 @@ impl Front {
         let subscribes = request.method == Method::ResourcesSubscribe;
         let uri = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let catalog = self.views.catalog(&request.session, &request.caller).await;
-        let backend = catalog.resource(&uri).and_then(|entry| self.views.backend(&entry.backend));
+        let origin = catalog.resource(&uri).and_then(Entry::origin);
+        let backend = origin.and_then(|origin| self.views.backend(&origin.backend));
         let Some(backend) = backend else {
             return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
         };

@@ -87,8 +87,8 @@ impl Front {
         let subscribed = session.subscriptions();
         let catalog = self.views.current(session);
         let backend_of = |uri: &str| {
-            let entry = catalog.resource(uri)?;
-            self.views.backend(&entry.backend)
+            let origin = catalog.resource(uri)?.origin()?;
+            self.views.backend(&origin.backend)
         };
         let mut backends: Vec<Arc<Backend>> = subscribed.iter().filter_map(|uri| backend_of(uri)).collect();
         backends.sort_by(|one, other| one.name.cmp(&other.name));

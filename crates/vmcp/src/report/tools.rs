@@ -27,11 +27,13 @@ impl<'a> ToolsOf<'a> {
     pub(super) fn new(catalog: &'a Catalog) -> Self {
         let mut offered: BTreeMap<&str, Vec<(&str, &str)>> = BTreeMap::new();
         for tool in catalog.table(List::Tools).iter() {
-            offered.entry(&tool.backend).or_default().push((&tool.key, &tool.original));
+            if let Some(origin) = tool.origin() {
+                offered.entry(&origin.backend).or_default().push((&tool.key, &origin.name));
+            }
         }
         let mut hidden: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-        for (backend, tool) in &catalog.hidden {
-            hidden.entry(backend).or_default().push(tool);
+        for origin in &catalog.hidden {
+            hidden.entry(&origin.backend).or_default().push(&origin.name);
         }
         Self { offered, hidden, left: OF_ALL }
     }

@@ -18,7 +18,7 @@ use skep_mcp::{Era, List, Raw};
 use tokio::sync::{Notify, oneshot};
 
 use crate::{
-    catalog::{Catalog, Lists},
+    catalog::{Catalog, Entry, Lists},
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
@@ -241,7 +241,8 @@ impl ClientSession {
     /// The subscriptions to resources of a backend.
     pub(crate) fn subscriptions_at(&self, backend: &str) -> Vec<Box<str>> {
         let Some(catalog) = self.last_catalog() else { return Vec::new() };
-        let is_there = |uri: &str| catalog.resource(uri).is_some_and(|entry| *entry.backend == *backend);
+        let origin = |uri: &str| catalog.resource(uri).and_then(Entry::origin);
+        let is_there = |uri: &str| origin(uri).is_some_and(|origin| *origin.backend == *backend);
         self.subscriptions().into_iter().filter(|uri| is_there(uri)).collect()
     }
 

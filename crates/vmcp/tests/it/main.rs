@@ -19,6 +19,7 @@ mod killed;
 mod load;
 mod memory;
 mod metrics;
+mod names;
 mod policies;
 mod rate_limits;
 mod replicas;

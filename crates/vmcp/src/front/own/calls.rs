@@ -6,7 +6,6 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures::future::BoxFuture;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 use skep_gateway::{
@@ -14,6 +13,7 @@ use skep_gateway::{
     http::Body,
     identity::Identity,
     message::{Exchange, PartOf},
+    middleware::InFlight as ObservedCall,
 };
 use skep_mcp::{ConnectAnswer, Envelope, Era, Method, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
@@ -23,7 +23,7 @@ use uuid::Uuid;
 use super::{NeededInput, Sent, input_time::InputTime, progress_token};
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
-    catalog::{Catalog, Composite, Entry},
+    catalog::{BackendTool, Catalog, Composite, Entry, Provider},
     front::{
         ClientRequest, Front, Sender,
         answer::tool_error,
@@ -121,56 +121,36 @@ impl Calls {
     }
 
     /// Calls a tool, if the policies and limits of the client allow it, and returns its result as the tool sent it.
-    pub(in crate::front) fn call<'a>(
-        &'a self,
-        part: &'a Part,
-        entry: &'a Entry,
-        arguments: Map<String, Value>,
-    ) -> BoxFuture<'a, Result<Value, CallError>> {
-        // A composite tool makes calls, too.
-        Box::pin(self.judged(part, entry, arguments))
-    }
-
-    async fn judged(
+    pub(in crate::front) async fn call(
         &self,
         part: &Part,
         entry: &Entry,
         arguments: Map<String, Value>,
     ) -> Result<Value, CallError> {
-        let id = format!("call-{}", self.front.next_number());
-        let exchange = self.exchange(entry, &id, &arguments);
-        let mut exchange =
-            exchange.map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
-        exchange.part_of = Some(part.of.clone());
-        exchange.workflow = part.workflow.clone();
-        let mut call = self.front.chain.observed_call(exchange);
+        match &entry.provider {
+            Provider::Backend(origin) => {
+                self.call_backend(part, BackendTool { entry, origin }, arguments).await
+            }
+            Provider::Composite(composite) => {
+                let call = self.allowed(part, entry, &arguments).await?;
+                let response = self.run_composite(&call.exchange, composite, arguments).await;
+                self.respond(call, Ok(response)).await
+            }
+            Provider::Scripts => Err(failed("a script cannot run another")),
+        }
+    }
+
+    /// The same for a tool of a backend. The steps of a workflow call these, and so nothing that makes calls itself.
+    pub(in crate::front) async fn call_backend(
+        &self,
+        part: &Part,
+        tool: BackendTool<'_>,
+        arguments: Map<String, Value>,
+    ) -> Result<Value, CallError> {
+        let call = self.allowed(part, tool.entry, &arguments).await?;
         let mut elicited = None;
-        let (response, outcome) = match self.front.chain.call(&mut call.exchange).await {
-            Err(rejection) => {
-                let (head, body) = (*rejection).into_parts();
-                let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-                let reason = reason(&body);
-                (http::Response::from_parts(head, Body::Whole(body)), Err(reason))
-            }
-            Ok(()) => {
-                let sent = match self.catalog.composite(&entry.key) {
-                    Some(composite) => {
-                        Ok(self.run_composite(&call.exchange, &id, composite, arguments).await)
-                    }
-                    None => self.send(&call.exchange, entry, &mut elicited).await,
-                };
-                let body = match &sent {
-                    Ok(body) => body.clone(),
-                    Err(error) => {
-                        rpc::RpcError::internal(error.message.clone()).body(&json!(id).to_string()).into()
-                    }
-                };
-                let response = rpc::reply(http::StatusCode::OK, body, self.era);
-                (response, sent.and_then(|response| result_of(&response)))
-            }
-        };
-        // The entry is written when the response has been read.
-        call.respond(response).into_body().collect().await.ok();
+        let sent = self.send(&call.exchange, tool, &mut elicited).await;
+        let outcome = self.respond(call, sent).await;
         if let Some(elicited) = elicited {
             // The client calls again: nothing else is called for this call.
             self.end_with(elicited).await;
@@ -179,11 +159,45 @@ impl Calls {
         outcome
     }
 
+    /// A call that the policies and limits of the client allow.
+    async fn allowed(
+        &self,
+        part: &Part,
+        entry: &Entry,
+        arguments: &Map<String, Value>,
+    ) -> Result<ObservedCall<'_>, CallError> {
+        let mut exchange = self
+            .exchange(entry, arguments)
+            .map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
+        exchange.part_of = Some(part.of.clone());
+        exchange.workflow = part.workflow.clone();
+        let mut call = self.front.chain.observed_call(exchange);
+        let Err(rejection) = self.front.chain.call(&mut call.exchange).await else { return Ok(call) };
+        let (head, body) = (*rejection).into_parts();
+        let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+        let reason = reason(&body);
+        record(call, http::Response::from_parts(head, Body::Whole(body))).await;
+        Err(reason)
+    }
+
+    /// Records how a call ended, and returns the result in its response.
+    async fn respond(
+        &self,
+        call: ObservedCall<'_>,
+        sent: Result<Bytes, CallError>,
+    ) -> Result<Value, CallError> {
+        let body = match &sent {
+            Ok(body) => body.clone(),
+            Err(error) => rpc::RpcError::internal(error.message.clone()).body(&id_of(&call.exchange)).into(),
+        };
+        record(call, rpc::reply(http::StatusCode::OK, body, self.era)).await;
+        sent.and_then(|response| result_of(&response))
+    }
+
     /// Runs the workflow of a composite tool, and returns the response as a message.
     async fn run_composite(
         &self,
         exchange: &Exchange,
-        id: &str,
         composite: &Composite,
         arguments: Map<String, Value>,
     ) -> Bytes {
@@ -191,16 +205,12 @@ impl Calls {
         // It is part of a run that cannot be kept.
         let steps = Steps::new(self, part, Reports::Nothing, None);
         let result = self.front.workflow_result(composite, Start::New(arguments), &steps).await;
-        rpc::result_body(&json!(id).to_string(), &result).into()
+        rpc::result_body(&id_of(exchange), &result).into()
     }
 
     /// The call as a request of the client, with the name that clients use.
-    fn exchange(
-        &self,
-        entry: &Entry,
-        id: &str,
-        arguments: &Map<String, Value>,
-    ) -> Result<Exchange, Rejection> {
+    fn exchange(&self, entry: &Entry, arguments: &Map<String, Value>) -> Result<Exchange, Rejection> {
+        let id = format!("call-{}", self.front.next_number());
         let mut params = json!({"name": entry.key, "arguments": arguments});
         if self.era == Era::Modern {
             params["_meta"] = self.meta.clone();
@@ -216,15 +226,17 @@ impl Calls {
     async fn send(
         &self,
         exchange: &Exchange,
-        entry: &Entry,
+        tool: BackendTool<'_>,
         elicited: &mut Option<Elicited>,
     ) -> Result<Bytes, CallError> {
+        let origin = tool.origin;
         let internal = |_| failed("the call could not be made");
         let message = exchange.message.as_ref().ok_or(Rejection::Internal).map_err(internal)?;
         let envelope = message.envelope().map_err(internal)?;
-        let id = envelope.id().map(|id| id.raw().as_str().to_owned()).unwrap_or_default();
-        let backend = self.front.views.backend(&entry.backend);
-        let backend = backend.ok_or_else(|| failed(format!("backend {} has been removed", entry.backend)))?;
+        let id = id_of(exchange);
+        let backend = self.front.views.backend(&origin.backend);
+        let backend =
+            backend.ok_or_else(|| failed(format!("backend {} has been removed", origin.backend)))?;
         exchange.backend.set(backend.name.clone()).ok();
         let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let request = ClientRequest {
@@ -238,8 +250,8 @@ impl Calls {
             sender: Sender::OwnTool,
         };
         let in_flight = self.session.begin(&id, &backend.name, self.front.next_number());
-        let measured = Measured::new(&self.front, &request, &backend, Some(&entry.original));
-        let route = Route::of(entry, None);
+        let measured = Measured::new(&self.front, &request, &backend, Some(&origin.name));
+        let route = Route::to(tool);
         let number = in_flight.number;
         let forwarded = self.front.forward_when_connected(&request, &backend, &route, number, self.connect);
         let sent = forwarded.await.map_err(|error| {
@@ -270,7 +282,7 @@ impl Calls {
                 Some(Step::NeedsInput(needed)) => {
                     let input = self.ask(needed.json(), None).await?;
                     let provided = relay.provide(&needed, &input).await;
-                    provided.map_err(|error| failed(format!("backend {}: {error}", entry.backend)))?;
+                    provided.map_err(|error| failed(format!("backend {}: {error}", origin.backend)))?;
                 }
                 None => return Err(failed("the backend sent no response")),
             }
@@ -390,6 +402,16 @@ impl Drop for Running {
             runtime.spawn(async move { backend.notify(&link, &caller, body.to_string().into()).await });
         }
     }
+}
+
+/// The entry of the audit log is written when the response has been read.
+async fn record(call: ObservedCall<'_>, response: http::Response<Body>) {
+    call.respond(response).into_body().collect().await.ok();
+}
+
+/// The id of a call, as it is spelled.
+fn id_of(exchange: &Exchange) -> String {
+    exchange.id().map(|id| id.raw().as_str().to_owned()).unwrap_or_default()
 }
 
 fn failed(message: impl Into<String>) -> CallError {

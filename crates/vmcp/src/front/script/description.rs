@@ -94,10 +94,18 @@ fn line(tool: Raw<'_>) -> String {
     let first = description.lines().next().unwrap_or_default();
     let short: String = first.chars().take(limits::SCRIPT_TOOL_DESCRIPTION).collect();
     let more = if first.len() > short.len() { "…" } else { "" };
-    let identifier = skep_script::identifier(&name);
-    let mut line = format!("\n- {identifier}({})", parameters.join(", "));
-    if identifier != name {
-        write!(line, " [{name}]").ok();
+    let mut line = "\n- ".to_owned();
+    match skep_script::identifier(&name) {
+        Some(identifier) => {
+            write!(line, "{identifier}({})", parameters.join(", ")).ok();
+            if identifier != name {
+                write!(line, " [{name}]").ok();
+            }
+        }
+        None => {
+            let arguments: Vec<String> = std::iter::once(format!("{name:?}")).chain(parameters).collect();
+            write!(line, "call_tool({})", arguments.join(", ")).ok();
+        }
     }
     if !short.is_empty() {
         write!(line, ": {short}{more}").ok();
@@ -132,11 +140,15 @@ mod tests {
             json!({"name": "a.b", "description": "Reads\nall of it", "inputSchema": schema}),
             json!({"name": "c", "description": long}),
             json!({"name": "d"}),
+            json!({"name": "len", "inputSchema": {"properties": {"x": {}}}}),
         ]);
         let description = description_in(&list);
-        let lines: Vec<&str> = description.lines().rev().take(3).collect();
+        let lines: Vec<&str> = description.lines().rev().take(4).collect();
         let shortened = format!("- c(): {}…", "x".repeat(80));
-        assert_eq!(lines, ["- d()", &shortened, "- a_b(id, limit=None) [a.b]: Reads"]);
+        assert_eq!(
+            lines,
+            ["- call_tool(\"len\", x=None)", "- d()", &shortened, "- a_b(id, limit=None) [a.b]: Reads"]
+        );
     }
 
     #[test]

@@ -10,7 +10,7 @@ use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 use skep_gateway::http::Body;
-use skep_mcp::{Envelope, List, Message, Method, Outcome, Raw};
+use skep_mcp::{Envelope, List, Message, Outcome, Raw};
 use skep_script::{Script, ScriptError};
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     catalog::{Catalog, field},
-    scripts::{EXECUTE_TOOL_SCRIPT, Scripts},
+    scripts::EXECUTE_TOOL_SCRIPT,
 };
 use description::described_tool;
 pub(super) use description::runs_scripts;
@@ -34,17 +34,10 @@ struct Wanted {
 }
 
 impl Front {
-    /// What scripts may use, if a request runs one.
-    pub(super) fn script(&self, request: &ClientRequest<'_>) -> Option<Arc<Scripts>> {
-        let target = request.envelope.target().filter(|_| request.method == Method::ToolsCall)?;
-        self.scripts.clone().filter(|_| *target.name() == *EXECUTE_TOOL_SCRIPT)
-    }
-
     /// Runs a script.
     pub(super) async fn run_script(
         self: &Arc<Self>,
         request: &ClientRequest<'_>,
-        scripts: Arc<Scripts>,
         catalog: Arc<Catalog>,
     ) -> Response<Body> {
         // It would run a second time.
@@ -52,6 +45,7 @@ impl Front {
             return RpcError::invalid(UNKNOWN_STATE).response(request.id, request.era);
         }
         let failed = |message: &str| self.tool_result(request, tool_error(message));
+        let Some(scripts) = self.scripts.clone() else { return failed("scripts are not enabled") };
         let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
             Ok(wanted) => wanted,
             Err(mistake) => return failed(mistake),

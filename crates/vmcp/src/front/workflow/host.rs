@@ -9,7 +9,7 @@ use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 
 use super::keeper::{Keeper, Lost, new_question};
 use crate::{
-    catalog::Entry,
+    catalog::BackendTool,
     front::own::{Calls, Elicitation, Part},
 };
 
@@ -54,7 +54,7 @@ impl<'a> Steps<'a> {
         held.grow(skep_workflow::size(result)).map_err(full)
     }
 
-    fn tool(&self, name: &str) -> Option<&Entry> {
+    fn tool(&self, name: &str) -> Option<BackendTool<'_>> {
         self.calls.catalog.table(List::Tools).step(name)
     }
 
@@ -75,8 +75,8 @@ impl<'a> Steps<'a> {
 impl Host for Steps<'_> {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
         let missing = || CallError { message: format!("no backend has the tool {tool:?}"), is_final: false };
-        let entry = self.tool(tool).ok_or_else(missing)?;
-        let result = self.calls.call(&self.part, entry, arguments).await?;
+        let tool = self.tool(tool).ok_or_else(missing)?;
+        let result = self.calls.call_backend(&self.part, tool, arguments).await?;
         self.hold(&result)?;
         Ok(result)
     }
@@ -106,7 +106,7 @@ impl Host for Steps<'_> {
     }
 
     fn input_schema(&self, tool: &str) -> Option<Value> {
-        let tool = Raw::spelled(self.tool(tool)?.json())?;
+        let tool = Raw::spelled(self.tool(tool)?.entry.json())?;
         serde_json::from_str(tool.get("inputSchema")?.as_str()).ok()
     }
 

@@ -12,7 +12,7 @@ use std::{sync::Arc, time::Instant};
 use http::Response;
 use serde_json::{Map, Value, json};
 use skep_gateway::{http::Body, middleware::WorkflowRun};
-use skep_mcp::{Era, Method};
+use skep_mcp::Era;
 use skep_workflow::{Answer, Checkpoint};
 
 use super::{
@@ -58,12 +58,6 @@ struct Run {
 }
 
 impl Front {
-    /// The composite tool that a request calls, if it does.
-    pub(super) fn composite(&self, request: &ClientRequest<'_>, catalog: &Catalog) -> Option<Arc<Composite>> {
-        let target = request.envelope.target().filter(|_| request.method == Method::ToolsCall)?;
-        catalog.composite(&target.name()).cloned()
-    }
-
     /// Runs the workflow of a composite tool.
     pub(super) async fn run_workflow(
         self: &Arc<Self>,

@@ -11,7 +11,7 @@ use skep_gateway::{
     http::{Body, events},
     message::Exchange,
 };
-use skep_mcp::{Era, Method, Raw, sse};
+use skep_mcp::{Era, List, Method, Raw, sse};
 use skep_workflow::Answer;
 
 use super::{
@@ -19,7 +19,7 @@ use super::{
     kept::{KeptCall, KeptRun},
 };
 use crate::{
-    catalog::Composite,
+    catalog::{Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
         own::answer_of,
@@ -73,7 +73,7 @@ impl Front {
         let question = question.filter(|_| call.is_of(session))?;
         let caller = self.caller(exchange);
         let catalog = self.views.catalog(session, &caller).await;
-        let composite = catalog.composite(&call.tool).cloned();
+        let composite = catalog.table(List::Tools).get(&call.tool).and_then(Entry::composite).cloned();
         let Some(composite) = composite.filter(|composite| composite.definition == call.definition) else {
             let error = RpcError::invalid(CHANGED).body(&call.id);
             return Some(events::response(Body::Whole(sse::encoded("message", error.as_bytes()))));
