@@ -30,6 +30,17 @@ pub(crate) const REQUEST_TIMES: u32 = 60;
 /// than that, the first one follows.
 pub(crate) const LISTEN_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) const LISTEN_LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often a stream that ends before the response is continued without hearing anything, the pause before unless the backend sets
+/// one, and the least one.
+pub(crate) const RESUME_ATTEMPTS: usize = 3;
+pub(crate) const RESUME_PAUSE: Duration = Duration::from_secs(1);
+pub(crate) const RESUME_LEAST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest id of an event after which a stream is continued.
+pub(crate) const EVENT_ID: usize = 1 << 10;
+/// How many notifications of a backend with HTTP+SSE wait for the reader of one request, and how long its stream waits for one that
+/// reads slowly. Beyond that, they are lost.
+pub(crate) const WAITING_NOTIFICATIONS: usize = 64;
+pub(crate) const READER_TIME: Duration = Duration::from_secs(1);
 /// How long a session lives without being used, unless it is configured.
 pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How many messages wait for a client that reads slowly. It loses the stream after that, and can open another.

@@ -92,6 +92,11 @@ impl Spoken {
         Self { has_sessions: modern.is_none() || era(Era::Legacy), modern }
     }
 
+    /// The same for a backend that refuses sessions, if it can do without.
+    pub(crate) fn without_sessions(self) -> Option<(Self, Capabilities)> {
+        Some((Self { has_sessions: false, ..self }, self.modern?))
+    }
+
     /// What it declares, if 2026-07-28 is to be spoken for a client of this era.
     pub(crate) fn modern_for(self, preferred: Era) -> Option<Capabilities> {
         self.modern.filter(|_| preferred == Era::Modern || !self.has_sessions)

@@ -29,6 +29,10 @@ pub(crate) enum BackendError {
     SessionLost,
     #[error("its response is not a valid MCP message")]
     Malformed,
+    #[error("its result {0}")]
+    Result(&'static str),
+    #[error("its result is of the type {0}, which is not supported")]
+    ResultType(String),
     #[error("its response is too large")]
     TooLarge,
     #[error("there is no memory for its response now: try again later")]

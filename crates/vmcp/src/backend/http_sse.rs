@@ -1,22 +1,35 @@
 //! Backends of 2024, which speak HTTP+SSE: all their messages come on one stream, and each request is sent to an address
 //! that the stream announces.
+//!
+//! Those who read them share the stream. One that reads slowly delays the others for a moment, and then loses notifications: a
+//! response or a request of the backend is never lost.
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use bytes::Bytes;
+use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use skep_gateway::{body::CountedBytes, http::events};
 use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
-use tokio::{sync::mpsc, task::JoinHandle};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+use tracing::debug;
 
-use super::{Backend, BackendError, Caller, Messages, messages::Events};
+use super::{
+    Backend, BackendError, Caller, Messages,
+    messages::{Events, Head},
+    send::declined,
+};
 use crate::limits;
-
-/// How many messages wait for the reader of one request.
-const QUEUE: usize = 64;
 
 /// The stream of one session.
 #[derive(Debug)]
@@ -32,29 +45,106 @@ struct Shared {
     /// The requests in flight by their ids, as they are spelled.
     waiting: Mutex<HashMap<String, Waiting>>,
     /// Who reads what is for no request.
-    listener: Mutex<Option<mpsc::Sender<CountedBytes>>>,
+    listener: Mutex<Option<Outlet>>,
+    /// Notified of each piece of the stream that arrives.
+    heard: watch::Sender<()>,
 }
 
 /// A request in flight.
 #[derive(Debug)]
 struct Waiting {
     /// Who reads what is for it.
-    reader: mpsc::Sender<CountedBytes>,
+    reader: Outlet,
     /// The token of its progress, as its client spelled it. The backend has the id of the request instead: clients that share a
     /// session may have the same token.
     token: Option<Box<str>>,
 }
 
+/// Where messages are put for one reader. Notifications need room.
+#[derive(Clone, Debug)]
+struct Outlet {
+    messages: mpsc::UnboundedSender<QueueItem>,
+    notifications: Arc<Semaphore>,
+    requests: Arc<Semaphore>,
+    /// Whether it had no room for a notification for long.
+    is_slow: Arc<AtomicBool>,
+}
+
+/// A message that waits for its reader, and its room.
+type QueueItem = (CountedBytes, Option<OwnedSemaphorePermit>);
+
+/// The messages for one reader.
+#[derive(Debug)]
+pub(crate) struct Inbox {
+    messages: mpsc::UnboundedReceiver<QueueItem>,
+    /// Notified of each piece of the stream that arrives.
+    pub(super) heard: watch::Receiver<()>,
+}
+
+impl Inbox {
+    /// The next message, or nothing when there are no more. It may be dropped and called again.
+    pub(super) async fn next(&mut self) -> Option<CountedBytes> {
+        self.messages.recv().await.map(|(message, _room)| message)
+    }
+}
+
+impl Outlet {
+    /// A reader for whom so many notifications wait at most.
+    fn new(notifications: usize, heard: watch::Receiver<()>) -> (Self, Inbox) {
+        let (sender, messages) = mpsc::unbounded_channel();
+        let outlet = Self {
+            messages: sender,
+            notifications: Arc::new(Semaphore::new(notifications)),
+            requests: Arc::new(Semaphore::new(limits::INPUTS)),
+            is_slow: Arc::default(),
+        };
+        (outlet, Inbox { messages, heard })
+    }
+
+    /// Puts a message there. Returns whether it was put.
+    async fn put(&self, message: CountedBytes, kind: Message<'_>) -> bool {
+        let room = match kind {
+            // There is one.
+            Message::Response { .. } => None,
+            Message::Request { .. } => match self.requests.clone().try_acquire_owned() {
+                Ok(room) => Some(room),
+                Err(_) => return false,
+            },
+            Message::Notification { .. } => match self.room().await {
+                Some(room) => Some(room),
+                None => return false,
+            },
+        };
+        self.messages.send((message, room)).is_ok()
+    }
+
+    /// Room for a notification. A reader that reads slowly is waited for once, until it has read again.
+    async fn room(&self) -> Option<OwnedSemaphorePermit> {
+        let notifications = self.notifications.clone();
+        let room = match self.is_slow.load(Ordering::Relaxed) {
+            true => notifications.try_acquire_owned().ok(),
+            false => tokio::select! {
+                room = timeout(limits::READER_TIME, notifications.acquire_owned()) => room.ok().and_then(Result::ok),
+                () = self.messages.closed() => return None,
+            },
+        };
+        self.is_slow.store(room.is_none(), Ordering::Relaxed);
+        room
+    }
+}
+
 impl Stream {
     /// Opens the stream of a session.
     pub(super) async fn open(
-        backend: &Backend,
+        backend: &Arc<Backend>,
         caller: &Caller,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
     ) -> Result<Self, BackendError> {
-        headers.remove(header::CONTENT_TYPE);
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let response = backend.send(caller, http::Method::GET, headers, Bytes::new()).await?;
+        let mut of_stream = headers.clone();
+        of_stream.remove(header::CONTENT_TYPE);
+        of_stream.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let Head { response, deadline } =
+            backend.send(caller, http::Method::GET, of_stream, Bytes::new()).await?;
         match response.status() {
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 return Err(BackendError::Unauthenticated(status));
@@ -64,15 +154,27 @@ impl Stream {
             _ => {}
         }
         let mut events = Events::new(response.into_body(), backend.budget_of(caller));
-        let first = tokio::time::timeout(backend.timeout, events.event()).await;
+        let first = tokio::time::timeout_at(deadline, events.event()).await;
         let first =
             first.map_err(|_| BackendError::Timeout(backend.timeout))??.ok_or(BackendError::Broken)?;
         let announced = first.data().filter(|_| first.kind() == Some(b"endpoint"));
         let announced =
             announced.and_then(|data| std::str::from_utf8(data).ok()).ok_or(BackendError::Malformed)?;
         let endpoint = endpoint(&backend.uri, announced.trim()).ok_or(BackendError::Malformed)?;
-        let shared = Arc::new(Shared::default());
-        let reader = tokio::spawn(read(events, shared.clone()));
+        let shared = Arc::new(Shared { heard: events.heard.clone(), ..Shared::default() });
+        let (backend, caller, uri) = (backend.clone(), caller.clone(), endpoint.clone());
+        let decline = move |answer: Bytes| {
+            let (backend, caller, uri, headers) =
+                (backend.clone(), caller.clone(), uri.clone(), headers.clone());
+            async move {
+                let sent = backend.send_to(&uri, &caller, http::Method::POST, headers, answer).await;
+                if let Err(error) = sent {
+                    debug!(backend = &*backend.name, %error, "failed to respond to a backend");
+                }
+            }
+            .boxed()
+        };
+        let reader = tokio::spawn(read(events, shared.clone(), decline));
         Ok(Self { endpoint, shared, reader })
     }
 
@@ -88,7 +190,7 @@ impl Stream {
 
     /// The messages for the request with this id, and the request as it is to be sent.
     pub(super) fn messages(&self, id: &str, body: Bytes) -> (Messages, Bytes) {
-        let (reader, messages) = mpsc::channel(QUEUE);
+        let (reader, messages) = self.shared.outlet(limits::WAITING_NOTIFICATIONS);
         let (body, token) = match with_own_token(&body) {
             Some((body, token)) => (body, Some(token)),
             None => (body, None),
@@ -98,10 +200,10 @@ impl Stream {
     }
 
     /// What is for no request.
-    pub(super) fn listen(&self) -> mpsc::Receiver<CountedBytes> {
-        let (sender, messages) = mpsc::channel(limits::STREAM_QUEUE);
-        *self.shared.listener() = Some(sender);
-        messages
+    pub(super) fn listen(&self) -> Inbox {
+        let (outlet, inbox) = self.shared.outlet(limits::STREAM_QUEUE);
+        *self.shared.listener() = Some(outlet);
+        inbox
     }
 }
 
@@ -112,6 +214,10 @@ impl Drop for Stream {
 }
 
 impl Shared {
+    fn outlet(&self, notifications: usize) -> (Outlet, Inbox) {
+        Outlet::new(notifications, self.heard.subscribe())
+    }
+
     fn waiting(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -119,34 +225,38 @@ impl Shared {
     /// The requests that still have a reader: those that failed have none.
     fn in_flight(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         let mut waiting = self.waiting();
-        waiting.retain(|_, request| !request.reader.is_closed());
+        waiting.retain(|_, request| !request.reader.messages.is_closed());
         waiting
     }
 
-    fn listener(&self) -> MutexGuard<'_, Option<mpsc::Sender<CountedBytes>>> {
+    fn listener(&self) -> MutexGuard<'_, Option<Outlet>> {
         self.listener.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Puts a message where it belongs. Progress names its request; what else is no response belongs to the only request in
-    /// flight, or to none.
-    fn dispatch(&self, message: CountedBytes) {
-        let Ok(envelope) = Envelope::parse(&message) else { return };
-        let mut waiting = self.in_flight();
-        let reader = match envelope.message() {
-            Message::Response { id: Some(id), .. } => {
-                waiting.remove(id.raw().as_str()).map(|request| request.reader)
-            }
-            Message::Response { id: None, .. } => None,
-            _ if envelope.method() == Some(Method::Progress) => {
-                let Some((reader, message)) = progress(&envelope, &message, &waiting) else { return };
-                return drop(reader.try_send(message));
-            }
-            _ if waiting.len() == 1 => waiting.values().next().map(|request| request.reader.clone()),
-            _ => self.listener().clone(),
+    /// Puts a message where it belongs. Returns the answer to a request of the backend that belongs to nobody.
+    async fn dispatch(&self, message: CountedBytes) -> Option<Bytes> {
+        let envelope = Envelope::parse(&message).ok()?;
+        let kind = envelope.message();
+        let (reader, message) = self.reader(&envelope, &message).unzip();
+        let is_put = match reader.zip(message) {
+            Some((reader, message)) => reader.put(message, kind).await,
+            None => false,
         };
-        if let Some(reader) = reader {
-            reader.try_send(message.clone()).ok();
-        }
+        if is_put { None } else { declined(&envelope) }
+    }
+
+    /// Who reads a message, and the message for this reader. Progress names its request; what else is no response belongs to the
+    /// only request in flight, or to none. A ping is answered without anybody.
+    fn reader(&self, envelope: &Envelope<'_>, message: &CountedBytes) -> Option<(Outlet, CountedBytes)> {
+        let mut waiting = self.in_flight();
+        let reader = match (envelope.message(), envelope.method()) {
+            (Message::Response { id, .. }, _) => waiting.remove(id?.raw().as_str())?.reader,
+            (_, Some(Method::Ping)) => return None,
+            (_, Some(Method::Progress)) => return progress(envelope, message, &waiting),
+            _ if waiting.len() == 1 => waiting.values().next()?.reader.clone(),
+            _ => self.listener().clone()?,
+        };
+        Some((reader, message.clone()))
     }
 }
 
@@ -163,7 +273,7 @@ fn progress(
     envelope: &Envelope<'_>,
     message: &CountedBytes,
     waiting: &HashMap<String, Waiting>,
-) -> Option<(mpsc::Sender<CountedBytes>, CountedBytes)> {
+) -> Option<(Outlet, CountedBytes)> {
     let token = envelope.params()?.get("progressToken")?;
     let request = waiting.get(token.as_str())?;
     let own = Raw::spelled(request.token.as_deref()?)?;
@@ -171,9 +281,21 @@ fn progress(
     Some((request.reader.clone(), message.remade(remade)))
 }
 
-async fn read(mut events: Events, shared: Arc<Shared>) {
-    while let Ok(Some(message)) = events.next().await {
-        shared.dispatch(message);
+/// Reads the stream to its end. `decline` sends the answer to a request that belongs to nobody.
+async fn read(
+    mut events: Events,
+    shared: Arc<Shared>,
+    decline: impl Fn(Bytes) -> BoxFuture<'static, ()> + Send,
+) {
+    let mut declining = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            Some(()) = declining.next() => {}
+            message = events.next(), if declining.len() < limits::INPUTS => match message {
+                Ok(Some(message)) => declining.extend(shared.dispatch(message).await.map(&decline)),
+                Ok(None) | Err(_) => break,
+            },
+        }
     }
     // Readers see that there is no response.
     shared.waiting().clear();
@@ -205,11 +327,7 @@ mod tests {
 
     #[tokio::test]
     async fn requests_that_fail_leave_nothing_behind() {
-        let stream = Stream {
-            endpoint: Uri::default(),
-            shared: Arc::default(),
-            reader: tokio::spawn(std::future::pending()),
-        };
+        let stream = stream();
         for number in 0..100 {
             drop(stream.messages(&number.to_string(), Bytes::new()));
         }
@@ -219,11 +337,7 @@ mod tests {
 
     #[tokio::test]
     async fn progress_reaches_its_own_request_also_if_others_have_the_same_token() {
-        let stream = Stream {
-            endpoint: Uri::default(),
-            shared: Arc::default(),
-            reader: tokio::spawn(std::future::pending()),
-        };
+        let stream = stream();
         let call = |id: u64| {
             let body = format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a","_meta":{{"progressToken":"mine"}}}}}}"#
@@ -238,12 +352,45 @@ mod tests {
             Bytes::from(format!(r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{params}}}"#))
         };
         for message in [notification("2", 7), notification("1", 5), notification("3", 9)] {
-            stream.shared.dispatch(message.into());
+            assert_eq!(stream.shared.dispatch(message.into()).await, None);
         }
         for (call, progress) in calls.iter_mut().zip([5, 7]) {
             let received = call.next(std::time::Duration::from_secs(5)).await.unwrap().unwrap();
             assert_eq!(received.into_bytes(), notification(r#""mine""#, progress));
         }
+    }
+
+    fn stream() -> Stream {
+        let reader = tokio::spawn(std::future::pending());
+        Stream { endpoint: Uri::default(), shared: Arc::default(), reader }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_slow_reader_loses_notifications_and_delays_others_once() {
+        let stream = stream();
+        let (mut slow, _) = stream.messages("1", Bytes::new());
+        let message = |text: &str| CountedBytes::from(Bytes::copy_from_slice(text.as_bytes()));
+        let started = tokio::time::Instant::now();
+        for _ in 0..10 * limits::WAITING_NOTIFICATIONS {
+            let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+            assert_eq!(stream.shared.dispatch(message(log)).await, None);
+        }
+        assert_eq!(started.elapsed().as_secs(), limits::READER_TIME.as_secs());
+        let question = |id: usize| {
+            message(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"elicitation/create","params":{{}}}}"#))
+        };
+        for id in 0..limits::INPUTS {
+            assert_eq!(stream.shared.dispatch(question(id)).await, None);
+        }
+        let declined = stream.shared.dispatch(question(99)).await.unwrap();
+        assert!(declined.starts_with(br#"{"jsonrpc":"2.0","id":99,"error""#));
+        let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
+        assert_eq!(stream.shared.dispatch(message(response)).await, None);
+        for _ in 0..limits::WAITING_NOTIFICATIONS + limits::INPUTS {
+            slow.next(limits::BACKEND_TIME).await.unwrap().unwrap();
+        }
+        let last = slow.next(limits::BACKEND_TIME).await.unwrap().unwrap();
+        assert_eq!(last.into_bytes(), response);
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! What a backend sends by itself.
 
 use bytes::Bytes;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use serde_json::json;
-use skep_gateway::{http::events, outbound::UpstreamBody};
+use skep_gateway::http::events;
 use skep_mcp::Era;
 
 use super::{
     Backend, BackendError, Caller, Link, OutgoingRequest,
-    messages::{Events, Listening},
+    messages::{Events, Head, Listening, Place},
 };
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// What a listener wants to know. Before 2026-07-28, a stream has everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,12 +28,13 @@ impl Interest {
 }
 
 impl Backend {
-    /// Listens to what the backend sends by itself. None if it has no such stream, or nothing of interest.
+    /// Listens to what the backend sends by itself, from this place on. None if it has no such stream, or nothing of interest.
     pub(crate) async fn listen(
         &self,
         link: &Link,
         caller: &Caller,
         interest: &Interest,
+        place: &Place,
     ) -> Result<Option<Listening>, BackendError> {
         if let Some(stream) = &link.stream {
             if stream.has_ended() {
@@ -39,11 +42,11 @@ impl Backend {
             }
             return Ok(Some(Listening::Queue(stream.listen())));
         }
-        let response = match link.revision.era() {
+        let head = match link.revision.era() {
             Era::Modern => self.subscribe(link, caller, interest).await?,
-            Era::Legacy => Some(self.open_stream(link, caller).await?),
+            Era::Legacy => Some(self.open_stream(link, caller, place).await?),
         };
-        let Some(response) = response else { return Ok(None) };
+        let Some(Head { response, .. }) = head else { return Ok(None) };
         if response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
             return Err(BackendError::SessionLost);
         }
@@ -52,16 +55,18 @@ impl Backend {
         Ok(is_stream.then(|| Listening::Events(Box::new(events()))))
     }
 
-    /// The stream of a session.
-    async fn open_stream(
+    /// The stream of a session, or another one that is continued at this place.
+    pub(super) async fn open_stream(
         &self,
         link: &Link,
         caller: &Caller,
-    ) -> Result<Response<UpstreamBody>, BackendError> {
+        place: &Place,
+    ) -> Result<Head, BackendError> {
         let mut headers = self.headers(caller);
         link.headers(&mut headers);
         headers.remove(header::CONTENT_TYPE);
         headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.extend(place.id.clone().map(|id| (LAST_EVENT_ID, id)));
         self.send(caller, Method::GET, headers, Bytes::new()).await
     }
 
@@ -71,7 +76,7 @@ impl Backend {
         link: &Link,
         caller: &Caller,
         interest: &Interest,
-    ) -> Result<Option<Response<UpstreamBody>>, BackendError> {
+    ) -> Result<Option<Head>, BackendError> {
         let mut wanted = serde_json::Map::new();
         if interest.lists {
             wanted.extend(link.capabilities.announced().map(|list| (list.to_owned(), true.into())));
@@ -84,7 +89,7 @@ impl Backend {
             return Ok(None);
         }
         let method = "subscriptions/listen";
-        let body = self.own(method, Some(&json!({"notifications": wanted}).to_string()), link)?;
+        let (_, body) = self.own(method, Some(&json!({"notifications": wanted}).to_string()), link)?;
         let request = OutgoingRequest::new(method, body);
         let mut headers = self.headers(caller);
         link.request_headers(&mut headers, &request);

@@ -15,6 +15,8 @@ mod listing;
 mod messages;
 mod open;
 mod request;
+mod result_type;
+mod resume;
 mod run;
 mod send;
 #[cfg(test)]
@@ -26,14 +28,14 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
 use http_body_util::Full;
 use jiff::Timestamp;
 use skep_api::vmcp::BackendTransport;
 use skep_gateway::{
     body::Budget,
     identity::{Holder, Identity},
-    outbound::{Client, UpstreamBody},
+    outbound::Client,
 };
 use skep_mcp::{Era, Revision};
 use tokio::sync::{Notify, watch};
@@ -46,9 +48,11 @@ pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
 pub(crate) use link::{Link, Resumable};
 pub(crate) use listen::Interest;
-pub(crate) use messages::{Listening, Messages};
+use messages::Head;
+pub(crate) use messages::{Listening, Messages, Place};
 pub(crate) use request::{Form, Rename, VERSION, request, unreserved};
-pub(crate) use send::{OutgoingRequest, rpc_error};
+pub(crate) use result_type::ResultType;
+pub(crate) use send::{OutgoingRequest, is_for, rpc_error};
 
 /// For whom a request is sent.
 #[derive(Clone, Default)]
@@ -236,7 +240,7 @@ impl Backend {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<UpstreamBody>, BackendError> {
+    ) -> Result<Head, BackendError> {
         self.send_to(&self.uri, caller, method, headers, body).await
     }
 
@@ -248,7 +252,7 @@ impl Backend {
         method: Method,
         mut headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<UpstreamBody>, BackendError> {
+    ) -> Result<Head, BackendError> {
         let authentication = self.credentials.of(caller).await?;
         authentication.apply((&method, uri), &mut headers, &body)?;
         let request = |to: Uri| {
@@ -263,7 +267,9 @@ impl Backend {
             *request.headers_mut() = headers;
             request
         };
-        let sent = tokio::time::timeout(self.timeout, self.client.send(uri, request));
-        Ok(sent.await.map_err(|_| BackendError::Timeout(self.timeout))??)
+        let deadline = tokio::time::Instant::now() + self.timeout;
+        let sent = tokio::time::timeout_at(deadline, self.client.send(uri, request)).await;
+        let response = sent.map_err(|_| BackendError::Timeout(self.timeout))??;
+        Ok(Head { response, deadline })
     }
 }

@@ -12,6 +12,9 @@ use super::{
     request::{CLIENT, VERSION},
 };
 
+/// The code of 2026-07-28 for a version that a server does not speak.
+const UNSUPPORTED_VERSION: i64 = -32022;
+
 impl Backend {
     /// A session that another replica has opened, if it can be used here.
     pub(crate) fn resume(&self, known: &Resumable, client: &Arc<str>) -> Option<Link> {
@@ -31,7 +34,7 @@ impl Backend {
     /// Opens a session for a client with these capabilities, in the client's own era if the backend speaks both: then
     /// nothing is lost by translating.
     pub(crate) async fn open(
-        &self,
+        self: &Arc<Self>,
         caller: &Caller,
         client: &Arc<str>,
         preferred: Era,
@@ -40,15 +43,23 @@ impl Backend {
             Some(spoken) => spoken,
             None => self.discover(caller).await?,
         };
-        match spoken.modern_for(preferred) {
-            Some(capabilities) => Ok(Link {
-                revision: Revision::V2026_07_28,
-                capabilities,
-                session: None,
-                client: client.clone(),
-                stream: None,
-            }),
-            None => self.initialize(caller, client).await,
+        let modern = |capabilities| Link {
+            revision: Revision::V2026_07_28,
+            capabilities,
+            session: None,
+            client: client.clone(),
+            stream: None,
+        };
+        if let Some(capabilities) = spoken.modern_for(preferred) {
+            return Ok(modern(capabilities));
+        }
+        match (self.initialize(caller, client).await, spoken.without_sessions()) {
+            // It has promised more than it keeps.
+            (Err(BackendError::Rpc { code: UNSUPPORTED_VERSION, .. }), Some((spoken, capabilities))) => {
+                self.set_spoken(spoken);
+                Ok(modern(capabilities))
+            }
+            (link, _) => link,
         }
     }
 
@@ -80,7 +91,7 @@ impl Backend {
         Ok(spoken)
     }
 
-    async fn initialize(&self, caller: &Caller, client: &Arc<str>) -> Result<Link, BackendError> {
+    async fn initialize(self: &Arc<Self>, caller: &Caller, client: &Arc<str>) -> Result<Link, BackendError> {
         let (latest, id) = (Revision::V2025_11_25, self.own_id());
         let body = format!(
             r#"{{"jsonrpc":"2.0","id":{id},"method":"initialize","params":{{"protocolVersion":"{}","capabilities":{client},"clientInfo":{{"name":"{CLIENT}","version":"{VERSION}"}}}}}}"#,
@@ -94,12 +105,12 @@ impl Backend {
         let (session, mut messages) = match &stream {
             Some(stream) => (None, self.post_to(stream, caller, headers, &id, body.into()).await?),
             None => {
-                let response = self.post(caller, headers, body.into()).await?;
-                let session = response.headers().get(MCP_SESSION_ID).cloned();
-                (session, Messages::of(response, &self.budget_of(caller)).await?)
+                let head = self.post(caller, headers, body.into()).await?;
+                let session = head.response.headers().get(MCP_SESSION_ID).cloned();
+                (session, Messages::of(head, &self.budget_of(caller), self.timeout).await?)
             }
         };
-        let result = self.result(&mut messages).await?;
+        let result = self.result(&id, None, caller, &mut messages).await?;
         let result = Raw::spelled(&result).ok_or(BackendError::Malformed)?;
         let agreed = result.get("protocolVersion").and_then(Raw::as_text);
         let capabilities = Capabilities::new(result.get("capabilities"));

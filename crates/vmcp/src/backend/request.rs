@@ -62,6 +62,8 @@ fn translated(
     for (key, value) in &entries {
         match (&*key.decoded(), rename) {
             ("_meta", _) => meta = Some(*value),
+            // Who does not declare tasks is to ignore this (MCP 2025-11-25, tasks).
+            ("task", _) if method == "tools/call" => {}
             // Some clients send null for none, which is no object.
             ("arguments", _) if value.kind() == Kind::Null => {}
             ("inputResponses", _) => {

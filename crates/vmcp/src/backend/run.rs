@@ -8,12 +8,12 @@ use skep_mcp::{Envelope, Era, Method};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use super::{Backend, BackendError, Caller, Interest, Link, Listening, Status};
+use super::{Backend, BackendError, Caller, Interest, Link, Listening, Place, Status};
 use crate::{catalog::Lists, limits};
 
 impl Backend {
     /// Looks after the backend, for ever.
-    pub(crate) async fn run(&self, sessions: watch::Receiver<usize>) {
+    pub(crate) async fn run(self: &Arc<Self>, sessions: watch::Receiver<usize>) {
         let mut link = None;
         let mut events = None;
         let mut has_clients = false;
@@ -51,7 +51,7 @@ impl Backend {
         self.state().is_watched = false;
     }
 
-    async fn check(&self, link: &mut Option<Link>, events: &mut Option<Listening>) {
+    async fn check(self: &Arc<Self>, link: &mut Option<Link>, events: &mut Option<Listening>) {
         let started = Instant::now();
         let read = self.read_lists(link, events);
         let checked = tokio::time::timeout(self.checks.timeout, read).await;
@@ -65,7 +65,7 @@ impl Backend {
 
     /// Reads the lists, in a session that is opened if there is none.
     async fn read_lists(
-        &self,
+        self: &Arc<Self>,
         link: &mut Option<Link>,
         events: &mut Option<Listening>,
     ) -> Result<Lists, BackendError> {
@@ -81,7 +81,7 @@ impl Backend {
         }
         let open = self.open(&caller, &Arc::from("{}"), Era::Modern).await?;
         self.state().revision = Some(open.revision);
-        *events = self.listen(&open, &caller, &Interest::LISTS).await.unwrap_or_default();
+        *events = self.listen(&open, &caller, &Interest::LISTS, &Place::default()).await.unwrap_or_default();
         let lists = self.lists(&open, &caller).await;
         *link = Some(open);
         lists
@@ -90,7 +90,8 @@ impl Backend {
     /// Listens again if the stream has ended.
     async fn listen_again(&self, link: &Link, events: &mut Option<Listening>) {
         if events.is_none() && link.capabilities.announced().next().is_some() {
-            *events = self.listen(link, &Caller::default(), &Interest::LISTS).await.unwrap_or_default();
+            let (caller, place) = (Caller::default(), Place::default());
+            *events = self.listen(link, &caller, &Interest::LISTS, &place).await.unwrap_or_default();
         }
     }
 

@@ -3,12 +3,14 @@
 use std::sync::atomic::Ordering;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
-use skep_gateway::outbound::UpstreamBody;
-use skep_mcp::{Envelope, Message, Outcome, Raw};
+use skep_mcp::{Envelope, Id, Message, Method, Outcome, Raw};
+use tracing::debug;
 
-use super::{Backend, BackendError, Caller, Link, Messages, http_sse, request::request};
+use super::{
+    Backend, BackendError, Caller, Link, Messages, ResultType, http_sse, messages::Head, request::request,
+};
 
 /// A request as a backend gets it.
 #[derive(Clone, Debug)]
@@ -45,24 +47,25 @@ impl Backend {
                 .and_then(|envelope| Some(envelope.id()?.raw().as_str().to_owned()));
             return self.post_to(stream, caller, headers, &id.unwrap_or_default(), body).await;
         }
-        let response = self.post(caller, headers, body).await?;
-        if response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
+        let head = self.post(caller, headers, body).await?;
+        if head.response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
             return Err(match self.has_session(link, caller).await {
                 true => BackendError::Status(StatusCode::NOT_FOUND),
                 false => BackendError::SessionLost,
             });
         }
-        Messages::of(response, &self.budget_of(caller)).await
+        Messages::of(head, &self.budget_of(caller), self.timeout).await
     }
 
     async fn has_session(&self, link: &Link, caller: &Caller) -> bool {
         let ping = async {
-            let request = OutgoingRequest::new("ping", self.own("ping", None, link)?);
+            let (_, body) = self.own("ping", None, link)?;
+            let request = OutgoingRequest::new("ping", body);
             let mut headers = self.headers(caller);
             link.request_headers(&mut headers, &request);
             self.post(caller, headers, request.body).await
         };
-        ping.await.is_ok_and(|response| response.status().is_success())
+        ping.await.is_ok_and(|head| head.response.status().is_success())
     }
 
     /// Sends a notification, or a response to the backend.
@@ -70,8 +73,8 @@ impl Backend {
         let mut headers = self.headers(caller);
         link.headers(&mut headers);
         let uri = link.stream.as_ref().map_or_else(|| self.uri.clone(), http_sse::Stream::endpoint);
-        let response = self.send_to(&uri, caller, http::Method::POST, headers, body).await?;
-        match response.status() {
+        let head = self.send_to(&uri, caller, http::Method::POST, headers, body).await?;
+        match head.response.status() {
             status if status.is_success() => Ok(()),
             StatusCode::NOT_FOUND if link.session.is_some() => Err(BackendError::SessionLost),
             status => Err(BackendError::Status(status)),
@@ -87,37 +90,76 @@ impl Backend {
         params: Option<&Value>,
     ) -> Result<String, BackendError> {
         let params = params.map(Value::to_string);
-        let request = OutgoingRequest::new(method, self.own(method, params.as_deref(), link)?);
-        let mut messages = self.request(link, caller, request).await?;
-        self.result(&mut messages).await
+        let (id, body) = self.own(method, params.as_deref(), link)?;
+        let mut messages = self.request(link, caller, OutgoingRequest::new(method, body)).await?;
+        self.result(&id, Some(link), caller, &mut messages).await
     }
 
-    /// The result among these messages, as JSON.
-    pub(super) async fn result(&self, messages: &mut Messages) -> Result<String, BackendError> {
-        let time = self.request_time();
-        let result = tokio::time::timeout(time, self.any_result(messages)).await;
-        result.unwrap_or(Err(BackendError::TooLong(time)))
+    /// The result among these messages, as JSON. Nothing that a backend sends before it gives it more time: others wait for it,
+    /// as for the session that it opens.
+    pub(super) async fn result(
+        &self,
+        id: &str,
+        link: Option<&Link>,
+        caller: &Caller,
+        messages: &mut Messages,
+    ) -> Result<String, BackendError> {
+        let result = tokio::time::timeout(self.timeout, self.any_result(id, link, caller, messages)).await;
+        result.unwrap_or(Err(BackendError::Timeout(self.timeout)))
     }
 
-    /// The same, however long it takes. Other messages are of no interest here.
-    async fn any_result(&self, messages: &mut Messages) -> Result<String, BackendError> {
-        while let Some(message) = messages.next(self.timeout).await? {
-            let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
-            let Message::Response { outcome, .. } = envelope.message() else { continue };
-            messages.finish();
-            return match outcome {
-                Outcome::Result(result) => Ok(result.as_str().to_owned()),
-                Outcome::Error(error) => Err(rpc_error(error)),
+    /// The same, however long it takes. Notifications are of no interest here.
+    async fn any_result(
+        &self,
+        id: &str,
+        link: Option<&Link>,
+        caller: &Caller,
+        messages: &mut Messages,
+    ) -> Result<String, BackendError> {
+        loop {
+            let message = match link {
+                Some(link) => self.next(link, caller, messages, self.timeout).await?,
+                // There is no session yet in which it could be continued.
+                None => messages.next(self.timeout).await?.ok_or(BackendError::Broken)?,
             };
+            let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
+            match (envelope.message(), link) {
+                (Message::Response { id: of, outcome }, _) if is_for(of, id) => {
+                    messages.finish();
+                    return match outcome {
+                        Outcome::Result(result) => match ResultType::of(result)? {
+                            ResultType::Complete => Ok(result.as_str().to_owned()),
+                            ResultType::InputRequired => {
+                                Err(BackendError::input("it needs input of a client for this"))
+                            }
+                        },
+                        Outcome::Error(error) => Err(rpc_error(error)),
+                    };
+                }
+                (Message::Request { .. }, Some(link)) => self.decline(link, caller, &envelope).await,
+                _ => {}
+            }
         }
-        Err(BackendError::Broken)
     }
 
-    /// A request of the virtual server itself.
-    pub(super) fn own(&self, method: &str, params: Option<&str>, link: &Link) -> Result<Bytes, BackendError> {
-        let params = params.and_then(Raw::spelled);
-        let body = request(&self.own_id(), method, params, None, &link.form());
-        Ok(body.map_err(|_| BackendError::Malformed)?.into())
+    /// Answers a request of the backend in place of the client.
+    pub(crate) async fn decline(&self, link: &Link, caller: &Caller, envelope: &Envelope<'_>) {
+        let Some(answer) = declined(envelope) else { return };
+        if let Err(error) = self.notify(link, caller, answer).await {
+            debug!(backend = &*self.name, %error, "failed to respond to a backend");
+        }
+    }
+
+    /// A request of the virtual server itself, and its id.
+    pub(super) fn own(
+        &self,
+        method: &str,
+        params: Option<&str>,
+        link: &Link,
+    ) -> Result<(String, Bytes), BackendError> {
+        let (id, params) = (self.own_id(), params.and_then(Raw::spelled));
+        let body = request(&id, method, params, None, &link.form()).map_err(|_| BackendError::Malformed)?;
+        Ok((id, body.into()))
     }
 
     /// The id of a request of the virtual server itself. Those of clients' requests are numbers.
@@ -138,8 +180,8 @@ impl Backend {
             return Err(BackendError::SessionLost);
         }
         let (messages, body) = stream.messages(id, body);
-        let response = self.send_to(&stream.endpoint(), caller, http::Method::POST, headers, body).await?;
-        match response.status() {
+        let head = self.send_to(&stream.endpoint(), caller, http::Method::POST, headers, body).await?;
+        match head.response.status() {
             status if status.is_success() => Ok(messages),
             StatusCode::NOT_FOUND => Err(BackendError::SessionLost),
             status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
@@ -154,9 +196,27 @@ impl Backend {
         caller: &Caller,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response<UpstreamBody>, BackendError> {
+    ) -> Result<Head, BackendError> {
         self.send(caller, http::Method::POST, headers, body).await
     }
+}
+
+/// Whether a response with this id is for the request with that. Only an error may have none.
+pub(crate) fn is_for(response: Option<Id<'_>>, request: &str) -> bool {
+    response.is_none_or(|id| id.raw().as_str() == request)
+}
+
+/// The answer to a request of a backend that nobody else answers. None for other messages.
+pub(super) fn declined(envelope: &Envelope<'_>) -> Option<Bytes> {
+    const METHOD_NOT_FOUND: i64 = -32601;
+    let Message::Request { id, .. } = envelope.message() else { return None };
+    let answer = match envelope.method() {
+        Some(Method::Ping) => r#""result":{}"#.to_owned(),
+        _ => format!(
+            r#""error":{{"code":{METHOD_NOT_FOUND},"message":"the client does not support this, or it is for none of its requests"}}"#
+        ),
+    };
+    Some(format!(r#"{{"jsonrpc":"2.0","id":{},{answer}}}"#, id.raw().as_str()).into())
 }
 
 /// The error that a backend returned.

@@ -180,7 +180,7 @@ async fn a_caller_without_a_role_or_whose_token_aws_rejects_sends_nothing() {
 async fn a_caller_without_credentials_does_not_decide_what_the_backend_speaks() {
     let sts = FakeSts::start().await;
     let (address, _) = server().await;
-    let backend = backend(address, &sts.address);
+    let backend = std::sync::Arc::new(backend(address, &sts.address));
     let opened = backend.open(&caller("ann", &[]), &"{}".into(), skep_mcp::Era::Modern).await;
     assert!(matches!(opened, Err(BackendError::NoCredentials(_))));
     assert!(backend.spoken().is_none());

@@ -3,7 +3,7 @@
 use skep_mcp::{Era, Kind, Method, Object, Raw};
 
 use super::rpc::{Cacheable, RpcError, complete, needing_input};
-use crate::backend::{BackendError, unreserved};
+use crate::backend::{BackendError, ResultType, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
 const OF_CONNECTION: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
@@ -14,27 +14,25 @@ pub(super) fn translated(
     method: Method,
     era: Era,
     server: &str,
-) -> Result<String, &'static str> {
-    const MALFORMED: &str = "its result is malformed";
+) -> Result<String, BackendError> {
     let is_tool = method == Method::ToolsCall;
     let entries = match result.kind() {
-        Kind::Object => result.entries().map_err(|_| MALFORMED)?,
+        Kind::Object => result.entries().map_err(|_| BackendError::Result("is malformed"))?,
         // Some servers have nothing to return.
         Kind::Null if is_tool => Vec::new(),
-        _ => return Err(MALFORMED),
+        _ => return Err(BackendError::Result("is malformed")),
     };
+    let needs_input = ResultType::of(result)? == ResultType::InputRequired;
     let mut object = Object::default();
-    let mut meta = None;
-    let (mut has_content, mut needs_input) = (false, false);
+    let (mut meta, mut has_content) = (None, false);
     for (key, value) in entries {
         match &*key.decoded() {
             "_meta" => meta = Some(value),
             "content" if is_tool && value.kind() != Kind::Array => {
-                return Err("the content of its result is no list");
+                return Err(BackendError::Result("has content that is no list"));
             }
             // Clients reject a result whose structure is no object.
             "structuredContent" if is_tool && value.kind() != Kind::Object => {}
-            "resultType" => needs_input = value.as_text().is_some_and(|kind| kind == "input_required"),
             name if OF_CONNECTION.contains(&name) => {}
             name => {
                 has_content |= name == "content";
@@ -45,7 +43,7 @@ pub(super) fn translated(
     if is_tool && !has_content && !needs_input {
         object.put("\"content\"", "[]");
     }
-    let meta = unreserved(meta).map_err(|_| MALFORMED)?;
+    let meta = unreserved(meta).map_err(|_| BackendError::Result("is malformed"))?;
     match era {
         Era::Modern if needs_input => needing_input(&mut object, server, meta),
         Era::Modern => {
@@ -81,7 +79,7 @@ pub(super) fn tool_error(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn legacy(result: &str) -> Result<String, &'static str> {
+    fn legacy(result: &str) -> Result<String, BackendError> {
         translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Legacy, "kit")
     }
 

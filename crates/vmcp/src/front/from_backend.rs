@@ -3,11 +3,9 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use skep_mcp::{Edits, Envelope, Json, Method, Object, Raw};
-use tracing::debug;
 
-use super::rpc::{self, RpcError};
 use crate::{
-    backend::{Backend, Caller, Link, unreserved},
+    backend::{Backend, unreserved},
     session::{ClientSession, Level},
 };
 
@@ -72,19 +70,6 @@ pub(super) fn capability(method: Method) -> Option<&'static str> {
         Method::ElicitationCreate => Some("elicitation"),
         Method::RootsList => Some("roots"),
         _ => None,
-    }
-}
-
-/// Answers a request of a backend in place of the client.
-pub(super) async fn decline(envelope: &Envelope<'_>, backend: &Backend, link: &Link, caller: &Caller) {
-    let Some(id) = envelope.id() else { return };
-    let id = id.raw().as_str();
-    let body = match envelope.method() {
-        Some(Method::Ping) => rpc::result_body(id, "{}"),
-        _ => RpcError::new(rpc::METHOD_NOT_FOUND, "the client does not support this").body(id),
-    };
-    if let Err(error) = backend.notify(link, caller, body.into()).await {
-        debug!(backend = &*backend.name, %error, "failed to respond to a backend");
     }
 }
 

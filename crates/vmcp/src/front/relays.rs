@@ -10,10 +10,10 @@ use tracing::debug;
 use super::{
     AbortOnDrop, Front,
     announce::Listener,
-    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+    from_backend::{for_client, for_session, readdressed, request_id, retagged},
 };
 use crate::{
-    backend::{Backend, BackendError, Interest, Link},
+    backend::{Backend, BackendError, Interest, Link, Place},
     limits,
     session::ClientSession,
 };
@@ -63,6 +63,7 @@ impl Front {
         let mut opened = session.links.changes();
         let mut pause = limits::LISTEN_PAUSE;
         let mut has_listened = false;
+        let mut place = Place::default();
         loop {
             let link = match self.link(session, caller, backend).await {
                 Ok(link) => link,
@@ -80,8 +81,11 @@ impl Front {
                 Interest { lists: is_for_each, resources: session.subscriptions_at(&backend.name) };
             let is_modern = link.revision.era() == Era::Modern;
             let is_awaited = is_for_each || !interest.resources.is_empty();
+            let was_resumed = place.id.is_some();
             let relayed = async {
-                match backend.listen(&link, caller, &interest).await {
+                let listening = backend.listen(&link, caller, &interest, &place).await;
+                place = Place::default();
+                match listening {
                     Ok(Some(mut events)) => {
                         if has_listened {
                             // What it has announced meanwhile is not known.
@@ -91,8 +95,10 @@ impl Front {
                         while let Some(message) = events.next().await {
                             pass_on(&message, listener, backend, &link).await;
                         }
+                        place = events.place();
                     }
-                    // It has no stream.
+                    // It has no stream, or not this one any more.
+                    Ok(None) if was_resumed => {}
                     Ok(None) => std::future::pending().await,
                     Err(BackendError::SessionLost) => {
                         session.links.forget(backend, &link);
@@ -105,14 +111,16 @@ impl Front {
                 if started.elapsed() > limits::LISTEN_LONGEST_PAUSE {
                     pause = limits::LISTEN_PAUSE;
                 }
-                tokio::time::sleep(pause).await;
+                // A backend that ends its stream to be asked again later says when.
+                let own = place.pause.filter(|_| place.id.is_some());
+                tokio::time::sleep(own.unwrap_or(pause).max(limits::RESUME_LEAST_PAUSE)).await;
                 pause = (pause * 2).min(limits::LISTEN_LONGEST_PAUSE);
             };
             tokio::select! {
                 () = relayed => {}
                 // Since 2026-07-28, a stream is for what was subscribed to when it was opened.
                 () = subscribed, if is_modern => {}
-                () = replaced(session, backend, &link, &mut opened) => {}
+                () = replaced(session, backend, &link, &mut opened) => place = Place::default(),
             }
         }
     }
@@ -146,7 +154,7 @@ async fn pass_on(message: &Bytes, listener: &Listener, backend: &Backend, link: 
             let id = request_id(&backend.name, id.raw().as_str());
             readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
         }
-        Message::Request { .. } => decline(&envelope, backend, link, &listener.caller).await,
+        Message::Request { .. } => backend.decline(link, &listener.caller, &envelope).await,
         _ => {}
     }
 }

@@ -1,6 +1,7 @@
 //! The capabilities of clients. Most clients have the same, so each is kept once; strangers may send very many.
 
 use std::{
+    borrow::Cow,
     collections::HashSet,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -12,6 +13,9 @@ use crate::limits;
 
 /// What servers can request of clients.
 const KNOWN: [&str; 3] = ["elicitation", "roots", "sampling"];
+
+/// The extension that has tasks since 2026-07-28.
+const TASKS: &str = "io.modelcontextprotocol/tasks";
 
 /// The capabilities of all clients.
 #[derive(Default)]
@@ -26,10 +30,12 @@ impl AllCapabilities {
         if known.len() >= limits::DIFFERENT_CAPABILITIES {
             known.retain(|capabilities| Arc::strong_count(capabilities) > 1);
         }
-        let has_room = known.len() < limits::DIFFERENT_CAPABILITIES || known.contains(raw.as_str());
+        let relayed = (raw.as_str().len() <= limits::CLIENT_CAPABILITIES).then(|| relayed(raw));
+        let has_room = known.len() < limits::DIFFERENT_CAPABILITIES
+            || relayed.as_deref().is_some_and(|relayed| known.contains(relayed));
         drop(known);
-        if has_room && raw.as_str().len() <= limits::CLIENT_CAPABILITIES {
-            return self.kept(raw.as_str());
+        if let Some(relayed) = relayed.filter(|_| has_room) {
+            return self.kept(&relayed);
         }
         let requested: Map<String, Value> = KNOWN
             .into_iter()
@@ -48,6 +54,22 @@ impl AllCapabilities {
         known.insert(capabilities.clone());
         capabilities
     }
+}
+
+/// What of the capabilities the virtual server relays. Tasks it does not: a backend would respond with one that its client could
+/// not ask for.
+fn relayed(raw: Raw<'_>) -> Cow<'_, str> {
+    let has_tasks = raw.get("tasks").is_some()
+        || raw.get("extensions").is_some_and(|extensions| extensions.get(TASKS).is_some());
+    if !has_tasks {
+        return raw.as_str().into();
+    }
+    let mut declared: Value = serde_json::from_str(raw.as_str()).unwrap_or_default();
+    if let Some(declared) = declared.as_object_mut() {
+        declared.remove("tasks");
+        declared.get_mut("extensions").and_then(Value::as_object_mut).map(|all| all.remove(TASKS));
+    }
+    declared.to_string().into()
 }
 
 #[cfg(test)]
@@ -74,5 +96,19 @@ mod tests {
         let long = format!(r#"{{"elicitation":{{"x":"{}"}}}}"#, "x".repeat(limits::CLIENT_CAPABILITIES));
         assert_eq!(&*declared(&all, &long), r#"{"elicitation":{}}"#);
         assert_eq!(&*declared(&all, "[]"), "{}");
+    }
+
+    #[test]
+    fn tasks_are_not_declared_to_backends() {
+        let all = AllCapabilities::default();
+        for (text, relayed) in [
+            (r#"{"tasks":{"list":{}},"roots":{}}"#, r#"{"roots":{}}"#),
+            (
+                r#"{"extensions":{"io.modelcontextprotocol/tasks":{},"io.modelcontextprotocol/ui":{}}}"#,
+                r#"{"extensions":{"io.modelcontextprotocol/ui":{}}}"#,
+            ),
+        ] {
+            assert_eq!(&*declared(&all, text), relayed);
+        }
     }
 }

@@ -4,17 +4,19 @@ use std::{
     collections::{HashMap, HashSet},
     convert::Infallible,
     fs::File,
-    io::Write,
+    io::{self, Write},
     net::SocketAddr,
+    pin::Pin,
     sync::{
         Arc, Mutex, MutexGuard,
         atomic::{AtomicUsize, Ordering},
     },
+    task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, future, stream};
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full, StreamBody, combinators::UnsyncBoxBody};
 use hyper::{
@@ -25,10 +27,15 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::PrivateKeyDer;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, sync::mpsc, task::JoinHandle};
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    sync::mpsc,
+    task::JoinHandle,
+};
 use tokio_rustls::TlsAcceptor;
 
-type Reply = Response<UnsyncBoxBody<Bytes, Infallible>>;
+type Reply = Response<UnsyncBoxBody<Bytes, io::Error>>;
 
 /// How a backend responds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +52,20 @@ pub(crate) enum Mood {
     EndlessPages,
     /// Its calls send log messages, and never a response.
     EndlessLogs,
+    /// It sends the head of a response, ten bytes of a hundred, and then nothing.
+    Stalls,
+    /// The same, and then it closes the connection.
+    Truncates,
+    /// It closes the connection in the middle of an event.
+    Breaks,
+    /// Its responses are longer than they say.
+    Overflows,
+    /// It redirects to another server.
+    Redirects,
+    /// Its response has no end.
+    Floods,
+    /// It responds to another request than it got.
+    Confuses,
 }
 
 /// A stream of messages that belong to no request.
@@ -77,8 +98,9 @@ struct State {
     received: Vec<(String, String)>,
     /// The tools that were called.
     called: Vec<String>,
-    /// The headers of the last call.
+    /// The headers and the parameters of the last call.
     headers: HeaderMap,
+    params: Value,
     /// The methods of all requests, each with what authenticates it.
     authorizations: Vec<(String, Option<String>)>,
     /// Whether it also has a prompt.
@@ -97,6 +119,8 @@ struct State {
     tools_of: HashMap<String, Vec<Value>>,
     /// Whether it speaks 2026-07-28, and nothing else.
     is_modern: bool,
+    /// Whether it says that it speaks older revisions, too.
+    promises_sessions: bool,
     /// Whether it has streams of messages that belong to no request, and those that are open.
     has_streams: bool,
     streams: Vec<Stream>,
@@ -144,6 +168,13 @@ impl Backend {
     pub(crate) async fn modern() -> Self {
         let backend = Self::start().await;
         backend.state().is_modern = true;
+        backend
+    }
+
+    /// The same, which says that it has sessions, and refuses them.
+    pub(crate) async fn refusing_sessions() -> Self {
+        let backend = Self::modern().await;
+        backend.state().promises_sessions = true;
         backend
     }
 
@@ -265,6 +296,11 @@ impl Backend {
         self.state().headers.get(name).map(|value| value.to_str().unwrap().to_owned())
     }
 
+    /// The parameters of the last call.
+    pub(crate) fn last_params(&self) -> Value {
+        self.state().params.clone()
+    }
+
     /// What authenticated the requests of a method, in their order.
     pub(crate) fn authorizations(&self, method: &str) -> Vec<Option<String>> {
         let state = self.state();
@@ -310,12 +346,12 @@ fn serving(listener: TcpListener, state: Arc<Mutex<State>>, tls: Option<TlsAccep
         loop {
             let (stream, _) = listener.accept().await.unwrap();
             stream.set_nodelay(true).ok();
-            let (state, tls) = (state.clone(), tls.clone());
+            let (of, state, tls) = (state.clone(), state.clone(), tls.clone());
             connections.spawn(async move {
                 let service = service_fn(move |request| respond(request, state.clone()));
                 let http = http1::Builder::new();
                 match tls {
-                    None => http.serve_connection(TokioIo::new(stream), service).await.ok(),
+                    None => http.serve_connection(TokioIo::new(Wire { stream, of }), service).await.ok(),
                     Some(tls) => match tls.accept(stream).await {
                         Ok(stream) => http.serve_connection(TokioIo::new(stream), service).await.ok(),
                         Err(_) => None,
@@ -324,6 +360,46 @@ fn serving(listener: TcpListener, state: Arc<Mutex<State>>, tls: Option<TlsAccep
             });
         }
     })
+}
+
+/// The length that a response has and does not say, and what it says.
+const LENGTHS: [&str; 2] = ["content-length: 100", "content-length: 010"];
+
+/// A connection, on which a backend may say something else than it does.
+struct Wire {
+    stream: TcpStream,
+    of: Arc<Mutex<State>>,
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let overflows = self.of.lock().unwrap().mood == Mood::Overflows;
+        let written = String::from_utf8_lossy(bytes).replace(LENGTHS[0], LENGTHS[1]);
+        let bytes = if overflows { written.as_bytes() } else { bytes };
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
 }
 
 /// A tool of this name.
@@ -350,6 +426,7 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
         state.authorizations.push((name.clone(), authorization));
         if name == "tools/call" {
             state.headers = headers;
+            state.params = message["params"].clone();
             state.called.push(message["params"]["name"].as_str().unwrap_or_default().to_owned());
         }
         state.mood
@@ -360,6 +437,20 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
         Mood::Status(status) => return Ok(reply(status, String::new())),
         Mood::Garbage => return Ok(reply(200, "{\"not\": \"a message\"".into())),
         Mood::EndlessLogs if name == "tools/call" => return Ok(endless_logs()),
+        Mood::Stalls => return Ok(partial(Some(100), "{\"jsonrpc\"", future::pending().boxed())),
+        Mood::Truncates => return Ok(partial(Some(100), "{\"jsonrpc\"", future::ready(()).boxed())),
+        Mood::Breaks => return Ok(partial(None, "data: {\"json", future::ready(()).boxed())),
+        Mood::Overflows => return Ok(reply(200, format!("{{\"jsonrpc\":\"2.0\",{:82}}}", ""))),
+        Mood::Redirects => {
+            let mut response = reply(307, String::new());
+            response.headers_mut().insert("location", "http://elsewhere.example/mcp".parse().unwrap());
+            return Ok(response);
+        }
+        Mood::Floods => return Ok(flood()),
+        Mood::Confuses => {
+            let another = json!({"jsonrpc": "2.0", "id": 1 << 40, "result": {"content": []}});
+            return Ok(reply(200, another.to_string()));
+        }
         Mood::Good | Mood::EndlessPages | Mood::EndlessLogs => {}
     }
     let is_call = name == "tools/call" && state.lock().unwrap().sessions.contains(&session);
@@ -385,11 +476,18 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
         let capabilities =
             json!({"tools": {"listChanged": true}, "logging": {}, "resources": {"subscribe": true}});
         if name == "server/discover" && state.is_modern {
-            let result = json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities});
+            let older = state.promises_sessions.then_some("2025-11-25");
+            let versions: Vec<&str> = ["2026-07-28"].into_iter().chain(older).collect();
+            let result = json!({"supportedVersions": versions, "capabilities": capabilities});
             return Ok(reply(200, answer(&message, &result)));
         }
         if name == "server/discover" {
             return Ok(reply(400, String::new()));
+        }
+        if name == "initialize" && state.promises_sessions {
+            let error = json!({"code": -32022, "message": "unsupported version"});
+            let response = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            return Ok(reply(400, response.to_string()));
         }
         if name == "initialize" {
             let id = format!("s{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -477,8 +575,30 @@ fn events(messages: impl futures::Stream<Item = String> + Send + 'static) -> Rep
     response
 }
 
+/// The start of a body of this length, or else of a stream of events, which breaks off after that.
+fn partial(length: Option<usize>, start: &'static str, until: future::BoxFuture<'static, ()>) -> Reply {
+    let start = stream::once(async move { Ok(Frame::data(Bytes::from(start))) });
+    let broken = stream::once(async move {
+        until.await;
+        Err(io::Error::other("it breaks off"))
+    });
+    let mut response = Response::new(StreamBody::new(start.chain(broken)).boxed_unsync());
+    let (name, value) = match length {
+        Some(length) => ("content-length", length.to_string()),
+        None => ("content-type", "text/event-stream".into()),
+    };
+    response.headers_mut().insert(name, value.parse().unwrap());
+    response
+}
+
+fn flood() -> Reply {
+    let spaces = stream::repeat_with(|| Ok(Frame::data(Bytes::from_static(&[b' '; 64 << 10]))));
+    Response::new(StreamBody::new(spaces).boxed_unsync())
+}
+
 fn reply(status: u16, body: String) -> Reply {
-    let mut response = Response::new(Full::new(Bytes::from(body)).boxed_unsync());
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+    let mut response = Response::new(body.boxed_unsync());
     *response.status_mut() = StatusCode::from_u16(status).unwrap();
     response.headers_mut().insert("content-type", "application/json".parse().unwrap());
     response

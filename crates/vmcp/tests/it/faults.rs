@@ -14,26 +14,53 @@ use crate::{
     Server,
     backend::{Backend, Mood},
     client::text,
+    in_fast_time,
 };
 
 const TIMES: &str = "operational: {timeouts: {default: 500ms}}\n";
 
 #[tokio::test]
 async fn every_failure_of_a_backend_is_an_error_that_names_it() {
-    let backend = Backend::start().await;
-    let server = Server::before(&[("a", &backend)], TIMES).await;
-    let client = server.client().await;
-    client.call("a_echo").await;
-    for (mood, reason) in [
-        (Mood::Hangs, "it sent nothing within 0.5 s"),
+    const BROKEN: &str = "it closed the connection before its response was complete";
+    const INVALID: &str = "its response is not a valid MCP message";
+    let silent = [Mood::Hangs, Mood::Stalls].map(|mood| (mood, "it sent nothing within 0.5 s"));
+    let others = [
         (Mood::Status(500), "it responded with HTTP 500"),
         (Mood::Status(503), "it responded with HTTP 503"),
         (Mood::Status(403), "it rejects the credentials of this request, or needs some (HTTP 403)"),
-        (Mood::Garbage, "its response is not a valid MCP message"),
-    ] {
-        backend.set(mood);
-        let failed = client.call("a_echo").await;
-        assert_eq!(text(&failed), (&*format!("backend a: {reason}"), true), "{mood:?}");
+        (Mood::Garbage, INVALID),
+        (Mood::Truncates, BROKEN),
+        (Mood::Breaks, BROKEN),
+        (Mood::Overflows, INVALID),
+        (Mood::Redirects, "it responded with HTTP 307"),
+        (Mood::Floods, "its response is too large"),
+        (Mood::Confuses, BROKEN),
+    ];
+    for (times, failures) in [(TIMES, &silent[..]), ("", &others)] {
+        let backend = Backend::start().await;
+        let server = Server::before(&[("a", &backend)], times).await;
+        let client = server.client().await;
+        let whoami = client.call("a_whoami").await;
+        for (mood, reason) in failures {
+            backend.set(*mood);
+            let failed = client.call("a_echo").await;
+            assert_eq!(text(&failed), (&*format!("backend a: {reason}"), true), "{mood:?}");
+            backend.set(Mood::Good);
+            assert_eq!(text(&client.call("a_whoami").await), text(&whoami), "after {mood:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_stalls_while_a_session_opens_holds_no_later_call() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], TIMES).await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.len(), 3);
+    backend.set(Mood::Stalls);
+    let (failed, other) = tokio::join!(client.call("a_echo"), client.call("a_echo"));
+    for failed in [failed, other] {
+        assert_eq!(text(&failed), ("backend a: it sent nothing within 0.5 s", true));
     }
     backend.set(Mood::Good);
     assert!(!text(&client.call("a_echo").await).1);
@@ -51,13 +78,6 @@ async fn without_any_backend_a_list_is_an_error_or_empty_as_configured() {
     assert!(server.client().await.tools().await.is_empty());
 }
 
-/// Lets this time pass at once. The clock of tokio stands meanwhile, as a thread blocks, however busy the machine is: what is on
-/// its way arrives in no time.
-async fn pass(time: Duration) {
-    tokio::time::advance(time).await;
-    tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(1))).await.unwrap();
-}
-
 /// MCP: a maximum must be enforced whatever progress is reported.
 #[tokio::test]
 async fn a_call_ends_in_time_also_if_its_backend_sends_log_messages_for_ever() {
@@ -66,14 +86,7 @@ async fn a_call_ends_in_time_also_if_its_backend_sends_log_messages_for_ever() {
     let client = server.client().await;
     client.call("a_echo").await;
     backend.set(Mood::EndlessLogs);
-    tokio::time::pause();
-    let mut call = std::pin::pin!(client.call("a_echo"));
-    let failed = loop {
-        tokio::select! {
-            failed = &mut call => break failed,
-            () = pass(Duration::from_millis(20)) => {}
-        }
-    };
+    let failed = in_fast_time(client.call("a_echo")).await;
     assert_eq!(text(&failed), ("backend a: it has not completed the request within 30 s", true));
 }
 
@@ -114,7 +127,7 @@ impl Delays {
 
 /// What happens to a backend.
 async fn trouble(backend: &mut Backend, random: &mut Random) {
-    const MOODS: [Mood; 9] = [
+    const MOODS: [Mood; 15] = [
         Mood::Good,
         Mood::Hangs,
         Mood::Status(401),
@@ -124,6 +137,12 @@ async fn trouble(backend: &mut Backend, random: &mut Random) {
         Mood::Garbage,
         Mood::Slow(50),
         Mood::EndlessPages,
+        Mood::Stalls,
+        Mood::Truncates,
+        Mood::Breaks,
+        Mood::Overflows,
+        Mood::Redirects,
+        Mood::Confuses,
     ];
     match random.below(MOODS.len() + 2) {
         number if number < MOODS.len() => backend.set(MOODS[number]),

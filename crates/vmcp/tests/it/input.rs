@@ -178,6 +178,17 @@ async fn a_client_of_2026_gets_what_a_backend_of_2026_needs_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_backend_that_refuses_sessions_is_spoken_to_without() {
+    let backend = crate::backend::Backend::refusing_sessions().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    for _ in 0..2 {
+        assert!(!text(&client.call("a_echo").await).1);
+    }
+    assert_eq!(backend.received("initialize").len(), 1);
+}
+
+#[tokio::test]
 async fn a_cancelled_request_is_no_longer_read_from_a_backend_of_2026() {
     let backend = Scripted::start(Speaks::Modern).await;
     let server = server(&backend).await;

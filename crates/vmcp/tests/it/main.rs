@@ -23,11 +23,13 @@ mod names;
 mod policies;
 mod rate_limits;
 mod replicas;
+mod resumed;
 mod scripted;
 mod scripts;
 mod search;
 mod sessions;
 mod streams;
+mod tasks;
 mod tenants;
 mod upstream_tokens;
 mod waiting;
@@ -156,5 +158,25 @@ impl Drop for Replica {
 async fn until(mut is_so: impl FnMut() -> bool) {
     while !is_so() {
         tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Lets time pass fast until this is done. The clock of tokio stands between its steps, as a thread blocks, however busy the machine
+/// is: what is on its way arrives in no time.
+async fn in_fast_time<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::pause();
+    let mut work = std::pin::pin!(work);
+    loop {
+        let pass = async {
+            tokio::time::advance(Duration::from_millis(20)).await;
+            tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(1))).await.unwrap();
+        };
+        tokio::select! {
+            done = &mut work => {
+                tokio::time::resume();
+                return done;
+            }
+            () = pass => {}
+        }
     }
 }

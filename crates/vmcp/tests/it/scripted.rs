@@ -1,6 +1,14 @@
 //! A fake backend whose responses a test writes: each request is passed to it, and responded to when the test does.
 
-use std::{convert::Infallible, net::SocketAddr};
+use std::{
+    collections::HashMap,
+    convert::Infallible,
+    net::SocketAddr,
+    sync::{
+        Arc, Mutex as StdMutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -23,7 +31,19 @@ use tokio::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Speaks {
     Legacy,
+    /// The same, and the test responds to requests for streams, too.
+    LegacyWithStreams,
     Modern,
+    /// HTTP+SSE.
+    Sse,
+}
+
+/// What all connections of a backend share.
+struct Shared {
+    speaks: Speaks,
+    sender: mpsc::UnboundedSender<Received>,
+    /// The streams of sessions by their numbers, of a backend that speaks HTTP+SSE.
+    streams: StdMutex<HashMap<usize, mpsc::UnboundedSender<String>>>,
 }
 
 /// What a backend of the older era announces on each of its streams that belong to no request.
@@ -41,7 +61,22 @@ pub(crate) struct Received {
 impl Received {
     /// Sends a message on the stream of the response.
     pub(crate) fn send(&self, message: Value) {
-        self.respond.send(message.to_string()).ok();
+        self.send_raw(&event(&message.to_string()));
+    }
+
+    /// Sends this on the stream of the response, which ends when this is dropped.
+    pub(crate) fn send_raw(&self, text: &str) {
+        self.respond.send(text.to_owned()).ok();
+    }
+
+    /// The session that it was sent in.
+    pub(crate) fn session(&self) -> &str {
+        self.headers["mcp-session-id"].to_str().unwrap()
+    }
+
+    /// Ends the stream of the response without one. Returns the message.
+    pub(crate) fn end(self) -> Value {
+        self.message
     }
 
     /// Sends the result, after which the stream ends.
@@ -52,7 +87,7 @@ impl Received {
     /// The same for a result that is JSON already.
     pub(crate) fn result_text(self, result: &str) {
         let id = &self.message["id"];
-        self.respond.send(format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)).ok();
+        self.send_raw(&event(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)));
     }
 
     /// Whether the virtual server still reads the response.
@@ -74,13 +109,14 @@ impl Scripted {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (sender, received) = mpsc::unbounded_channel();
+        let shared = Arc::new(Shared { speaks, sender, streams: StdMutex::default() });
         let task = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                let sender = sender.clone();
+                let shared = shared.clone();
                 connections.spawn(async move {
-                    let service = service_fn(move |request| respond(request, speaks, sender.clone()));
+                    let service = service_fn(move |request| respond(request, shared.clone()));
                     http1::Builder::new().serve_connection(TokioIo::new(stream), service).await.ok();
                 });
             }
@@ -92,7 +128,7 @@ impl Scripted {
         format!("http://{}/mcp", self.address)
     }
 
-    /// The next message of this method, or with no method for a response.
+    /// The next message of this method, or with no method for a response. GET is a request for a stream.
     pub(crate) async fn next(&self, method: &str) -> Received {
         let mut received = self.received.lock().await;
         loop {
@@ -111,20 +147,22 @@ impl Drop for Scripted {
 }
 
 /// Handshake and lists have fixed responses; everything else is for the test.
-async fn respond(
-    request: Request<Incoming>,
-    speaks: Speaks,
-    sender: mpsc::UnboundedSender<Received>,
-) -> Result<Reply, Infallible> {
+async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Reply, Infallible> {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let (number, speaks) = (NUMBER.fetch_add(1, Ordering::Relaxed), shared.speaks);
     let (head, body) = request.into_parts();
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let mut message: Value = serde_json::from_slice(&body).unwrap_or_default();
+    if head.method == Method::GET {
+        message = json!({"method": "GET"});
+    }
     let capabilities = json!({
         "tools": {}, "logging": {}, "resources": {"subscribe": true},
     });
     let result = match message["method"].as_str().unwrap_or_default() {
         _ if head.method == Method::DELETE => return Ok(status(200)),
-        _ if head.method == Method::GET => Some(update()),
+        "GET" if speaks == Speaks::Sse => None,
+        "GET" if speaks == Speaks::Legacy => Some(update()),
         "server/discover" if speaks == Speaks::Modern => {
             Some(json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities}))
         }
@@ -141,29 +179,45 @@ async fn respond(
         "resources/templates/list" => Some(json!({"resourceTemplates": []})),
         _ => None,
     };
-    let (events, responses) = mpsc::unbounded_channel();
-    let is_request = message.get("id").is_some() && message.get("method").is_some();
+    let (mut events, responses) = mpsc::unbounded_channel();
+    let has_response = message.get("id").is_some() && message.get("method").is_some();
+    let session = head.uri.query().and_then(|query| query.strip_prefix("s=")?.parse::<usize>().ok());
+    if let Some(session) = session {
+        events = shared.streams.lock().unwrap()[&session].clone();
+    }
     match result {
-        Some(event) if head.method == Method::GET => events.send(event.to_string()).unwrap(),
+        Some(event) if head.method == Method::GET => events.send(self::event(&event.to_string())).unwrap(),
         Some(result) => {
             let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
-            events.send(response.to_string()).unwrap()
+            events.send(event(&response.to_string())).unwrap()
+        }
+        None if head.method == Method::GET && speaks == Speaks::Sse => {
+            events.send(format!("event: endpoint\ndata: /messages?s={number}\n\n")).unwrap();
+            shared.streams.lock().unwrap().insert(number, events);
         }
         None => {
-            sender.send(Received { message, headers: head.headers, respond: events }).ok();
-            if !is_request {
+            let is_stream = has_response || head.method == Method::GET;
+            shared.sender.send(Received { message, headers: head.headers, respond: events }).ok();
+            if !is_stream {
                 return Ok(status(202));
             }
         }
     }
+    if session.is_some() {
+        return Ok(status(202));
+    }
     let events = stream::unfold(responses, |mut responses| async move {
-        let message = responses.recv().await?;
-        Some((Ok(Frame::data(Bytes::from(format!("event: message\ndata: {message}\n\n")))), responses))
+        let text = responses.recv().await?;
+        Some((Ok(Frame::data(Bytes::from(text))), responses))
     });
     let mut response = Response::new(StreamBody::new(events.boxed()).boxed_unsync());
     response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
-    response.headers_mut().insert("mcp-session-id", "s1".parse().unwrap());
+    response.headers_mut().insert("mcp-session-id", format!("s{number}").parse().unwrap());
     Ok(response)
+}
+
+fn event(message: &str) -> String {
+    format!("event: message\ndata: {message}\n\n")
 }
 
 fn status(status: u16) -> Reply {

@@ -11,7 +11,7 @@ use serde_json::Value;
 use skep_mcp::{Envelope, Fault, Kind, Message, Method, Object, Outcome, Raw};
 
 use crate::{
-    backend::BackendError,
+    backend::{BackendError, ResultType},
     front::{from_backend::capability, rpc},
     limits,
     session::{ClientSession, Reply},
@@ -30,8 +30,7 @@ pub(super) struct InputRequired<'a> {
 impl<'a> InputRequired<'a> {
     /// The input that this result needs, if it does.
     pub(super) fn of(result: Raw<'a>) -> Option<Result<Self, BackendError>> {
-        let kind = result.get("resultType").and_then(Raw::as_text)?;
-        (kind == "input_required").then(|| {
+        matches!(ResultType::of(result), Ok(ResultType::InputRequired)).then(|| {
             let requests = result.get("inputRequests").map(Raw::entries).transpose();
             let requests = requests.map_err(|_| BackendError::input("inputRequests is malformed"))?;
             let requests =

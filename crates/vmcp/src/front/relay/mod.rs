@@ -19,12 +19,12 @@ use tracing::debug;
 use super::{
     ClientRequest, Front,
     answer::{failure, translated},
-    from_backend::{decline, for_client, for_session, readdressed, request_id, retagged},
+    from_backend::{for_client, for_session, readdressed, request_id, retagged},
     measured::Measured,
     rpc::{self, RpcError},
 };
 use crate::{
-    backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, rpc_error},
+    backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, is_for, rpc_error},
     limits,
     session::{ClientSession, InFlight, Level},
 };
@@ -160,23 +160,28 @@ impl Relay {
 
     /// The next message of the backend.
     async fn message(&mut self) -> Result<CountedBytes, BackendError> {
-        let (limit, started) = (self.backend.timeout, Instant::now());
-        let time = if self.waits_for_client { limits::INPUT_TIME } else { limit.min(self.left) };
+        let started = Instant::now();
+        let (silence, rest) = match self.waits_for_client {
+            true => (limits::INPUT_TIME, limits::INPUT_TIME),
+            false => (self.backend.timeout, self.left),
+        };
         let is_modern = self.sent.link.revision.era() == Era::Modern;
         let message = tokio::select! {
-            message = self.messages.next(time) => message,
+            message = timeout(rest, self.backend.next(&self.sent.link, &self.caller, &mut self.messages, silence)) => {
+                message.unwrap_or(Err(BackendError::Timeout(rest)))
+            }
             // An older backend gets a notification; this one sees that its response is not read.
             () = self.in_flight.cancelled(), if is_modern => Err(BackendError::Cancelled),
         };
         if self.waits_for_client {
-            return message?.ok_or(BackendError::Broken);
+            return message;
         }
         self.left = self.left.saturating_sub(started.elapsed());
         // Also if it sends something all the time.
         if self.left.is_zero() {
             return Err(BackendError::TooLong(self.backend.request_time()));
         }
-        message?.ok_or(BackendError::Broken)
+        message
     }
 
     async fn step(&mut self, message: CountedBytes) -> Result<Option<Step>, BackendError> {
@@ -184,7 +189,7 @@ impl Relay {
         match envelope.message() {
             Message::Response { id, outcome } => {
                 // One to another request would be a mistake of the backend.
-                if id.is_some_and(|id| id.raw().as_str() != self.sent.id) {
+                if !is_for(id, &self.sent.id) {
                     return Ok(None);
                 }
                 self.messages.finish();
@@ -204,7 +209,7 @@ impl Relay {
                 Ok(sent.filter(|_| is_forwarded).map(Step::Message))
             }
             Message::Request { .. } if !for_session(&envelope, &self.session) => {
-                decline(&envelope, &self.backend, &self.sent.link, &self.caller).await;
+                self.backend.decline(&self.sent.link, &self.caller, &envelope).await;
                 Ok(None)
             }
             Message::Request { .. } if self.era == Era::Modern => {
@@ -232,8 +237,7 @@ impl Relay {
             self.pending = Some(pending);
             return Ok(None);
         }
-        let result = translated(result, self.method, self.era, &self.server)
-            .map_err(|problem| BackendError::Rpc { code: 0, message: problem.into(), data: None })?;
+        let result = translated(result, self.method, self.era, &self.server)?;
         Ok(Some(Step::Response(StatusCode::OK, message.remade(rpc::result_body(&self.id, &result)))))
     }
 
