@@ -62,8 +62,10 @@ impl Route {
 impl Front {
     /// Sends a request to the backend that has what it names.
     pub(super) async fn call(self: &Arc<Self>, request: &ClientRequest<'_>) -> Response<Body> {
-        if let Some(waiting) = self.waiting_call(request) {
-            return waiting.resume(request).await;
+        match self.waiting_call(request) {
+            Ok(Some(waiting)) => return waiting.resume(request).await,
+            Ok(None) => {}
+            Err(error) => return error.response(request.id, request.era),
         }
         if let Some(response) = self.search_response(request).await {
             return response;

@@ -58,6 +58,13 @@ pub(super) fn retagged(envelope: &Envelope<'_>, subscription: Option<&str>) -> O
     Some(format!(r#"{{"jsonrpc":"2.0","method":{method},"params":{}}}"#, params.json()).into())
 }
 
+/// The progress with the token of a request that was sent again.
+pub(super) fn with_token(envelope: &Envelope<'_>, token: &str) -> Option<Bytes> {
+    let sent = envelope.params()?.get("progressToken")?;
+    let edits = Edits::of(envelope.bytes()).replace(sent, Json::Raw(Raw::spelled(token)?));
+    edits.bytes().ok().map(Bytes::from)
+}
+
 /// Whether a request of a backend is for the client: it must have declared that it can answer it.
 pub(super) fn for_session(envelope: &Envelope<'_>, session: &ClientSession) -> bool {
     envelope.method().and_then(capability).is_some_and(|name| session.can(name))

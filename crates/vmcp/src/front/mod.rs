@@ -9,6 +9,7 @@
 mod announce;
 mod answer;
 mod call;
+mod call_digest;
 mod connect;
 mod from_backend;
 mod guard;

@@ -21,6 +21,9 @@ pub(super) const METHOD_NOT_FOUND: i64 = -32601;
 /// Why a call cannot go on.
 pub(super) const UNKNOWN_STATE: &str =
     "params.requestState is unknown, or the call has been waiting for too long";
+/// The same for a request with the state of another one.
+pub(super) const OTHER_CALL: &str =
+    "params.requestState is that of another call: send it with the parameters of that call";
 const INTERNAL: i64 = -32603;
 /// The codes of 2026-07-28 for requests that can only be processed in another form: between them is that for a capability
 /// that the client does not have.

@@ -116,6 +116,48 @@ async fn a_client_of_2026_provides_input_that_a_backend_of_2025_needs() {
     assert_eq!(response["error"]["code"], -32602, "{response}");
 }
 
+#[tokio::test]
+async fn a_retry_makes_the_same_call_and_its_token_counts() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let combo = "compositeTools: [{name: combo, description: d, steps: [{id: s, tool: a_ask}]}]\n";
+    let server = Server::with_urls(&[("a", backend.url())], combo, None).await;
+    let client = Client::modern(server.address, json!({"elicitation": {}}));
+    for (name, progress) in [("a_ask", "half"), ("combo", "s completed")] {
+        let params = json!({"name": name, "arguments": {"n": 1}, "_meta": {"progressToken": "first"}});
+        let call = async {
+            let call = backend.next("tools/call").await;
+            call.send(
+                json!({"jsonrpc": "2.0", "id": "e1", "method": "elicitation/create", "params": form()}),
+            );
+            call
+        };
+        let (needed, call) = tokio::join!(client.request("tools/call", params.clone()), call);
+        let mut retried = params.clone();
+        retried["requestState"] = needed["result"]["requestState"].clone();
+        retried["inputResponses"] = json!({"1": {"action": "decline"}});
+        retried["_meta"]["progressToken"] = "second".into();
+        for (field, other) in [("name", json!("a_echo")), ("arguments", json!({"n": 2}))] {
+            let mut other_call = retried.clone();
+            other_call[field] = other;
+            let response = client.request("tools/call", other_call).await;
+            let message = response["error"]["message"].as_str().unwrap_or_default();
+            assert!(message.contains("requestState is that of another call"), "{response}");
+        }
+        let script = async {
+            backend.next("").await;
+            if let Some(token) = call.message["params"]["_meta"].get("progressToken") {
+                let params = json!({"progressToken": token, "progress": 1, "message": "half"});
+                call.send(json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}));
+            }
+            call.result(json!({"content": []}));
+        };
+        let (mut events, ()) = tokio::join!(client.open("tools/call", retried), script);
+        let reported = &events.next().await.unwrap()["params"];
+        assert_eq!((&reported["progressToken"], &reported["message"]), (&json!("second"), &json!(progress)));
+        assert!(events.next().await.unwrap()["result"].is_object());
+    }
+}
+
 /// The attack: a stranger starts very many calls that need input, and provides none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stranger_who_provides_no_input_does_not_use_up_the_room_of_others() {

@@ -214,11 +214,15 @@ async fn run_with_private_texts(redis: &Redis, backend: &Backend, secret: Option
     let (first, second) = tokio::join!(start(), start());
     let client = Client::modern(first.address, capable());
     let params = json!({"name": "polite", "arguments": {"private": "text-of-an-argument"}});
-    let needed = client.request("tools/call", params).await;
+    let needed = client.request("tools/call", params.clone()).await;
+    let other = client.at(second.address).request("tools/call", answered(&needed)).await;
+    assert_eq!(other["error"]["code"], -32602, "other arguments: {other}");
+    let mut answered = answered(&needed);
+    answered["arguments"] = params["arguments"].clone();
     let stranger = Replica::with_secret(backend, &config, Some(&"x".repeat(40))).await;
-    let unknown = client.at(stranger.address).request("tools/call", answered(&needed)).await;
+    let unknown = client.at(stranger.address).request("tools/call", answered.clone()).await;
     assert_eq!(unknown["error"]["code"], -32602, "another secret: {unknown}");
-    let response = client.at(second.address).request("tools/call", answered(&needed)).await;
+    let response = client.at(second.address).request("tools/call", answered).await;
     assert!(response["result"]["content"].is_array() && !text(&response).1, "{response}");
     let client = Client::start(first.address, capable()).await;
     let mut events = client.open("tools/call", call()).await;

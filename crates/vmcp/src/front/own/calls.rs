@@ -1,7 +1,7 @@
 //! Calls of a tool, as calls of the client that called it.
 
 use std::{
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -20,7 +20,7 @@ use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::{NeededInput, Sent, input_time::InputTime, progress_token};
+use super::{CallingClient, NeededInput, Sent, input_time::InputTime};
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
     catalog::{BackendTool, Catalog, Composite, Entry, Provider},
@@ -79,12 +79,10 @@ pub(in crate::front) struct Calls {
     origin: Exchange,
     era: Era,
     session: Arc<ClientSession>,
-    pub(super) caller: Arc<Mutex<Caller>>,
+    pub(super) client: Arc<Mutex<CallingClient>>,
     /// What the client sees.
     pub(in crate::front) catalog: Arc<Catalog>,
     sent: mpsc::Sender<Sent>,
-    /// What the client wants progress for, as it is spelled.
-    progress: Option<Box<str>>,
     /// What each request of 2026-07-28 has, as JSON.
     meta: Value,
     /// What the user has answered who was to connect an account.
@@ -101,7 +99,6 @@ impl Calls {
     ) -> Result<Self, Rejection> {
         let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let meta = request.envelope.params().and_then(|params| params.get("_meta"));
-        let progress = progress_token(&request.envelope).map(Into::into);
         let meta: Map<String, Value> =
             meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok()).unwrap_or_default();
         let reserved = meta.into_iter().filter(|(name, _)| name.starts_with("io.modelcontextprotocol/"));
@@ -110,10 +107,9 @@ impl Calls {
             origin: request.exchange.call(&target, request.exchange.body.clone())?,
             era: request.era,
             session: request.session.clone(),
-            caller: Arc::new(Mutex::new(request.caller.clone())),
+            client: Arc::new(Mutex::new(CallingClient::of(request))),
             catalog,
             sent,
-            progress,
             meta: Value::Object(reserved.collect()),
             connect: ConnectAnswer::of(request.envelope.params()),
             input_time: InputTime::default(),
@@ -238,7 +234,7 @@ impl Calls {
         let backend =
             backend.ok_or_else(|| failed(format!("backend {} has been removed", origin.backend)))?;
         exchange.backend.set(backend.name.clone()).ok();
-        let caller = self.caller.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let caller = self.client().caller.clone();
         let request = ClientRequest {
             exchange,
             envelope,
@@ -362,6 +358,10 @@ impl Calls {
         self.front.budget.part_of(Some(self.origin.holder())).share()
     }
 
+    fn client(&self) -> MutexGuard<'_, CallingClient> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// How long calls have waited for input of the user.
     pub(in crate::front) fn input_time(&self) -> Duration {
         self.input_time.total()
@@ -369,7 +369,7 @@ impl Calls {
 
     /// Sends progress to a client that wants it.
     pub(in crate::front) fn report_progress(&self, done: usize, of: Option<usize>, message: &str) {
-        let Some(token) = &self.progress else { return };
+        let Some(token) = self.client().progress.clone() else { return };
         let total = of.map(|of| format!(r#""total":{of},"#)).unwrap_or_default();
         let message = json!(message);
         let params = format!(r#"{{"progressToken":{token},"progress":{done},{total}"message":{message}}}"#);

@@ -21,7 +21,7 @@ use super::{
     rpc::RpcError,
     workflow::Keeper,
 };
-use crate::{catalog::Catalog, limits};
+use crate::{backend::Caller, catalog::Catalog, limits};
 pub(super) use calls::{Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
 
@@ -49,6 +49,20 @@ pub(super) struct NeededInput {
     reply: oneshot::Sender<String>,
 }
 
+/// What the latest request for a call has: a client sends its request again with its input, maybe with a new token.
+struct CallingClient {
+    caller: Caller,
+    /// What the client wants progress for, as it is spelled.
+    progress: Option<Box<str>>,
+}
+
+impl CallingClient {
+    fn of(request: &ClientRequest<'_>) -> Self {
+        let progress = progress_token(&request.envelope).map(Into::into);
+        Self { caller: request.caller.clone(), progress }
+    }
+}
+
 impl Front {
     /// Starts a tool that makes calls, and returns its result as JSON. `keeper` keeps it while it waits.
     pub(super) fn start_own<R>(
@@ -65,7 +79,7 @@ impl Front {
         let Ok(calls) = Calls::new(self.clone(), request, catalog, sender.clone()) else {
             return Err(RpcError::internal("the call could not be started"));
         };
-        let caller = calls.caller.clone();
+        let client = calls.client.clone();
         let (server, era, running) = (self.name.clone(), request.era, run(calls));
         let (front, sender_of_request, started) = (self.clone(), request.sender, Instant::now());
         let holder = request.exchange.holder();
@@ -79,7 +93,7 @@ impl Front {
             sender.send(Sent::Result(result)).await.ok();
         });
         let task = AbortOnDrop(task.abort_handle());
-        Ok(OwnCall::new(self, request, sent, caller, keeper, task))
+        Ok(OwnCall::new(self, request, sent, client, keeper, task))
     }
 }
 

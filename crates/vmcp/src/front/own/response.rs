@@ -15,12 +15,12 @@ use skep_gateway::{
 use skep_mcp::{Era, SessionId, sse};
 use tokio::sync::mpsc;
 
-use super::{NeededInput, Sent};
+use super::{CallingClient, NeededInput, Sent};
 use crate::{
-    backend::Caller,
     front::{
         AbortOnDrop, ClientRequest, Front,
         answer::tool_error,
+        call_digest::CallDigest,
         relay::{ParkedCalls, Waiting, event, given, needing},
         rpc::{self, RpcError},
         workflow::Keeper,
@@ -39,8 +39,9 @@ pub(in crate::front) struct OwnCall {
     session: Arc<ClientSession>,
     in_flight: InFlight,
     sent: mpsc::Receiver<Sent>,
-    /// For whom it calls tools: a token may be renewed while the call waits.
-    caller: Arc<Mutex<Caller>>,
+    /// Which call it is, where the client may have to send it again.
+    digest: Option<CallDigest>,
+    client: Arc<Mutex<CallingClient>>,
     /// What keeps it while it waits, so that another replica can go on with it.
     keeper: Option<Arc<Keeper>>,
     _task: AbortOnDrop,
@@ -51,7 +52,7 @@ impl OwnCall {
         front: &Front,
         request: &ClientRequest<'_>,
         sent: mpsc::Receiver<Sent>,
-        caller: Arc<Mutex<Caller>>,
+        client: Arc<Mutex<CallingClient>>,
         keeper: Option<Arc<Keeper>>,
         task: AbortOnDrop,
     ) -> Self {
@@ -66,7 +67,8 @@ impl OwnCall {
             session: request.session.clone(),
             in_flight,
             sent,
-            caller,
+            digest: (request.era == Era::Modern).then(|| CallDigest::of(&request.envelope)),
+            client,
             keeper,
             _task: task,
         }
@@ -123,8 +125,13 @@ impl OwnCall {
     fn park(self, needed: NeededInput) -> Bytes {
         let state = needed.state.clone();
         let result = needing(&needed.request, state.as_str(), &self.server);
-        let (parked, id, peer, owner) = (self.parked.clone(), self.id.clone(), self.peer, self.session.owner);
-        match parked.park(&state, Waiting::Own(Box::new(self), needed), owner, peer) {
+        let (parked, id, peer) = (self.parked.clone(), self.id.clone(), self.peer);
+        // Only a client of 2026-07-28 provides input so.
+        let Some(digest) = self.digest else {
+            return RpcError::internal("the call cannot wait").body(&id).into();
+        };
+        let key = (self.session.owner, digest);
+        match parked.park(&state, Waiting::Own(Box::new(self), needed), key, peer) {
             Ok(()) => rpc::result_body(&id, &result).into(),
             Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
         }
@@ -137,7 +144,7 @@ impl OwnCall {
         request: &ClientRequest<'_>,
     ) -> Response<Body> {
         self.id = request.id.into();
-        *self.caller.lock().unwrap_or_else(PoisonError::into_inner) = request.caller.clone();
+        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = CallingClient::of(request);
         self.in_flight = self.session.begin(request.id, &"".into(), self.in_flight.number);
         match given(request.envelope.params()) {
             Some(given) => {

@@ -19,8 +19,10 @@ use tracing::debug;
 use super::{
     ClientRequest, Front,
     answer::{failure, translated},
-    from_backend::{for_client, for_session, readdressed, request_id, retagged},
+    call_digest::CallDigest,
+    from_backend::{for_client, for_session, readdressed, request_id, retagged, with_token},
     measured::Measured,
+    own::progress_token,
     rpc::{self, RpcError},
 };
 use crate::{
@@ -30,6 +32,7 @@ use crate::{
 };
 pub(super) use input::{BackendRequest, given, needing};
 use input::{InputRequired, PendingInput};
+use parked::OtherCall;
 pub(crate) use parked::ParkedCalls;
 pub(super) use parked::Waiting;
 
@@ -44,6 +47,10 @@ pub(super) struct Relay {
     id: Box<str>,
     session: Arc<ClientSession>,
     caller: Caller,
+    /// Which call it is, where the client may have to send it again.
+    digest: Option<CallDigest>,
+    /// The progress token that the backend has, as it is spelled, and that of the client, which may have sent its request again.
+    tokens: [Option<Box<str>>; 2],
     /// The lowest level of log messages that the client wants for this request.
     log_level: Option<Level>,
     backend: Arc<Backend>,
@@ -97,6 +104,8 @@ impl Relay {
     ) -> Self {
         let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
         let left = backend.request_time();
+        let token = progress_token(&request.envelope).map(Box::<str>::from);
+        let may_wait = request.era == Era::Modern && sent.link.revision.era() == Era::Legacy;
         Self {
             server: server.name.clone(),
             parked: server.parked.clone(),
@@ -106,6 +115,8 @@ impl Relay {
             id: request.id.into(),
             session: request.session.clone(),
             caller: request.caller.clone(),
+            digest: may_wait.then(|| CallDigest::of(&request.envelope)),
+            tokens: [token.clone(), token],
             log_level: request.log_level(),
             backend,
             sent,
@@ -199,6 +210,11 @@ impl Relay {
                 }
             }
             Message::Notification { .. } => {
+                let [of_backend, of_client] = &self.tokens;
+                if envelope.method() == Some(Method::Progress) && of_backend != of_client {
+                    let sent = of_client.as_deref().and_then(|token| with_token(&envelope, token));
+                    return Ok(sent.map(|bytes| Step::Message(message.remade(bytes))));
+                }
                 let is_forwarded = for_client(&envelope, &self.session, &self.backend, self.log_level);
                 let is_same = self.sent.link.revision.era() == Era::Legacy;
                 let sent = if is_same {
@@ -290,8 +306,12 @@ impl Relay {
         let state = SessionId::random();
         let result = needed.result(state.as_str(), &self.server);
         let (parked, id, peer) = (self.parked.clone(), self.id.clone(), self.peer);
-        let owner = self.session.owner;
-        match parked.park(&state, Waiting::Backend(Box::new((self, needed))), owner, peer) {
+        // The client is of 2026-07-28, and the backend is not.
+        let Some(digest) = self.digest else {
+            return RpcError::internal("the call cannot wait").body(&id).into();
+        };
+        let key = (self.session.owner, digest);
+        match parked.park(&state, Waiting::Backend(Box::new((self, needed))), key, peer) {
             Ok(()) => rpc::result_body(&id, &result).into(),
             Err(_) => RpcError::internal("too many calls wait for input of clients").body(&id).into(),
         }
@@ -328,9 +348,12 @@ pub(super) fn event(message: &CountedBytes) -> Bytes {
 
 impl Front {
     /// The call that a request goes on with: the client provides what its backend needed.
-    pub(super) fn waiting_call(&self, request: &ClientRequest<'_>) -> Option<Waiting> {
-        let state = request.envelope.params()?.get("requestState")?.as_text()?;
-        self.parked.take(&state, request.session.owner)
+    pub(super) fn waiting_call(&self, request: &ClientRequest<'_>) -> Result<Option<Waiting>, RpcError> {
+        let state = request.envelope.params().and_then(|params| params.get("requestState")?.as_text());
+        let Some(state) = state else { return Ok(None) };
+        let digest = CallDigest::of(&request.envelope);
+        let waiting = self.parked.take(&state, request.session.owner, digest);
+        waiting.map_err(|OtherCall| RpcError::invalid(rpc::OTHER_CALL))
     }
 }
 
@@ -343,11 +366,13 @@ impl Waiting {
         };
         relay.id = request.id.into();
         relay.caller = request.caller.clone();
+        relay.tokens[1] = progress_token(&request.envelope).map(Into::into);
+        relay.log_level = request.log_level();
         relay.in_flight = relay.session.begin(request.id, &relay.backend.name, relay.in_flight.number);
         let backend = relay.backend.clone();
         request.exchange.backend.set(backend.name.clone()).ok();
         let params = request.envelope.params();
-        let Some(body) = needed.response(params).filter(|_| relay.method == request.method) else {
+        let Some(body) = needed.response(params) else {
             return rpc::reply(StatusCode::OK, relay.park(needed), request.era);
         };
         match backend.notify(&relay.sent.link, &request.caller, body).await {

@@ -14,7 +14,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::{Relay, input::BackendRequest};
 use crate::{
-    front::own::{NeededInput, OwnCall},
+    front::{
+        call_digest::CallDigest,
+        own::{NeededInput, OwnCall},
+    },
     limits,
 };
 
@@ -33,9 +36,13 @@ pub(in crate::front) enum Waiting {
     Own(Box<OwnCall>, NeededInput),
 }
 
+/// The call that waits is not the one that the request makes.
+pub(super) struct OtherCall;
+
 #[derive(Clone)]
 struct Parked {
     owner: Owner,
+    digest: CallDigest,
     call: Arc<Mutex<Option<Waiting>>>,
     _permit: Arc<OwnedSemaphorePermit>,
 }
@@ -71,19 +78,30 @@ impl ParkedCalls {
         &self,
         state: &SessionId,
         waiting: Waiting,
-        owner: Owner,
+        (owner, digest): (Owner, CallDigest),
         peer: IpAddr,
     ) -> Result<(), Full> {
         let permit = self.room.clone().try_acquire_owned().map_err(|_| Full)?;
         let call = Arc::new(Mutex::new(Some(waiting)));
-        self.calls.put(state.as_str(), Parked { owner, call, _permit: Arc::new(permit) }, peer)
+        self.calls.put(state.as_str(), Parked { owner, digest, call, _permit: Arc::new(permit) }, peer)
     }
 
-    /// The call that waits under this state, if it belongs to the caller.
-    pub(super) fn take(&self, state: &str, owner: Owner) -> Option<Waiting> {
-        let parked = self.calls.get(state).filter(|parked| parked.owner == owner)?;
+    /// The call that waits under this state, if it belongs to the caller. Policies have decided about the request that goes on with
+    /// it, which must be the same call.
+    pub(super) fn take(
+        &self,
+        state: &str,
+        owner: Owner,
+        digest: CallDigest,
+    ) -> Result<Option<Waiting>, OtherCall> {
+        let Some(parked) = self.calls.get(state).filter(|parked| parked.owner == owner) else {
+            return Ok(None);
+        };
+        if parked.digest != digest {
+            return Err(OtherCall);
+        }
         self.calls.remove(state);
-        parked.call.lock().unwrap_or_else(PoisonError::into_inner).take()
+        Ok(parked.call.lock().unwrap_or_else(PoisonError::into_inner).take())
     }
 
     /// Ends calls whose clients do not return, for ever.

@@ -60,6 +60,9 @@ pub(super) struct KeptCall {
     pub(super) tool: String,
     /// Which definition of the tool it was.
     pub(super) definition: String,
+    /// Which call it was. Records of older replicas do not have it.
+    #[serde(default)]
+    pub(super) digest: Option<String>,
     /// The id of its entry in the audit log.
     pub(super) audit_id: String,
 }

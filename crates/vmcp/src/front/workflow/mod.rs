@@ -18,6 +18,7 @@ use skep_workflow::{Answer, Checkpoint};
 use super::{
     ClientRequest, Front,
     answer::tool_error,
+    call_digest::CallDigest,
     own::{Calls, OwnCall, Part, arguments, progress_token},
     rpc::RpcError,
 };
@@ -104,6 +105,7 @@ impl Front {
             progress: progress_token(&request.envelope).map(Into::into),
             tool: composite.name.to_string(),
             definition: composite.definition.clone(),
+            digest: Some(CallDigest::of(&request.envelope).to_text()),
             audit_id: audit_id.to_string(),
         };
         // A client of 2026-07-28 has sent another request.

@@ -22,9 +22,10 @@ use crate::{
     catalog::{Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
+        call_digest::CallDigest,
         own::answer_of,
         relay::given,
-        rpc::{RpcError, UNKNOWN_STATE},
+        rpc::{OTHER_CALL, RpcError, UNKNOWN_STATE},
     },
     session::ClientSession,
 };
@@ -47,8 +48,11 @@ impl Front {
         let (Some(runs), Some(state)) = (&self.kept, state.as_text()) else { return Err(unknown()) };
         let unavailable = |_| RpcError::internal(UNAVAILABLE);
         let run = runs.find(&state).await.map_err(unavailable)?;
-        let is_own = |run: &KeptRun| run.call.is_of(&request.session) && *run.call.tool == *composite.name;
-        let run = run.filter(is_own).ok_or_else(unknown)?;
+        let run = run.filter(|run| run.call.is_of(&request.session)).ok_or_else(unknown)?;
+        let digest = CallDigest::of(&request.envelope).to_text();
+        if *run.call.tool != *composite.name || run.call.digest.as_ref().is_some_and(|kept| *kept != digest) {
+            return Err(RpcError::invalid(OTHER_CALL));
+        }
         if run.call.definition != composite.definition {
             return Err(RpcError::invalid(CHANGED));
         }
