@@ -14,13 +14,11 @@ use crate::{
     jwt::Jwt,
     limits,
     on_behalf_of::JWT_BEARER,
-    token_endpoint::{Issued, TokenEndpoint},
+    token_endpoint::{Issued, TokenEndpoint, TokenType},
 };
 
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
 const ID_TOKEN: &str = "urn:ietf:params:oauth:token-type:id_token";
-/// The token type of what is no access token (RFC 8693, section 2.2.1).
-const NO_ACCESS_TOKEN: &str = "N_A";
 
 /// A client at a token endpoint.
 #[derive(Clone, Default)]
@@ -123,7 +121,7 @@ impl Steps {
             ("subject_token_type", ID_TOKEN),
             ("client_id", &self.public_ids[0]),
         ];
-        let issued = self.provider.request(&fields).await?;
+        let issued = self.provider.request(TokenType::NotApplicable, &fields).await?;
         self.check(&issued).map_err(|what| self.provider.malformed(what))?;
         Ok(issued.token)
     }
@@ -132,9 +130,6 @@ impl Steps {
     fn check(&self, issued: &Issued) -> Result<(), &'static str> {
         if issued.issued_type.as_deref() != Some(ID_JAG) {
             return Err("its issued_token_type is not that of an ID-JAG");
-        }
-        if !issued.token_type.eq_ignore_ascii_case(NO_ACCESS_TOKEN) {
-            return Err("its token_type is not N_A");
         }
         let assertion = Jwt::read(&issued.token).ok_or("the ID-JAG is not a JWT")?;
         if sole(assertion.claims.get("aud")) != Some(&self.audience) {
@@ -154,7 +149,7 @@ impl Steps {
             ("scope", &self.scope),
             ("client_id", &self.public_ids[1]),
         ];
-        Ok(self.target.request_bearer(&fields).await?)
+        Ok(self.target.request(TokenType::Bearer, &fields).await?)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
     fetched::{Fetch, Fetched},
     form::Credentials,
     limits,
-    token_endpoint::TokenEndpoint,
+    token_endpoint::{TokenEndpoint, TokenType},
 };
 
 pub(crate) const GRANT: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
@@ -76,7 +76,7 @@ impl Exchanger {
                 ("audience", &audience),
                 ("scope", &scope),
             ];
-            let issued = endpoint.request(&fields).await?;
+            let issued = endpoint.request(TokenType::Bearer, &fields).await?;
             if issued.issued_type.is_none() {
                 return Err(endpoint.malformed("it has no issued_token_type").into());
             }
@@ -108,7 +108,7 @@ pub(crate) async fn own_token<const N: usize>(
             let grant = [("grant_type", "client_credentials")];
             let fields: Vec<_> =
                 grant.into_iter().chain(fields.iter().map(|(name, value)| (*name, &**value))).collect();
-            let issued = endpoint.request(&fields).await?;
+            let issued = endpoint.request(TokenType::Bearer, &fields).await?;
             let until = issued.until(limits::EXCHANGE_MARGIN);
             Ok((issued.token, until))
         }

@@ -8,7 +8,7 @@ use crate::{
     SetupError,
     exchange::{ExchangeError, Tokens},
     fetched::Fetch,
-    token_endpoint::TokenEndpoint,
+    token_endpoint::{TokenEndpoint, TokenType},
 };
 
 pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
@@ -59,7 +59,7 @@ impl OnBehalfOf {
                 ("scope", &config.scope),
                 ("requested_token_use", "on_behalf_of"),
             ];
-            let issued = endpoint.request_bearer(&fields).await?;
+            let issued = endpoint.request(TokenType::Bearer, &fields).await?;
             let until = issued.until(config.margin);
             Ok((issued.token, until))
         }

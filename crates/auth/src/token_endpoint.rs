@@ -19,11 +19,28 @@ pub(crate) struct TokenEndpoint {
     credentials: Option<Credentials>,
 }
 
+/// How a token is used. One of another type must not be used by a client that does not know the type (RFC 6749, section 7.1).
+#[derive(Clone, Copy)]
+pub(crate) enum TokenType {
+    /// It is sent to servers as it is (RFC 6750).
+    Bearer,
+    /// It is no access token (RFC 8693, section 2.2.1).
+    NotApplicable,
+}
+
+impl TokenType {
+    fn check(self, token_type: &str) -> Result<(), &'static str> {
+        let (name, mistake) = match self {
+            Self::Bearer => ("Bearer", "its token_type is not Bearer"),
+            Self::NotApplicable => ("N_A", "its token_type is not N_A"),
+        };
+        if token_type.eq_ignore_ascii_case(name) { Ok(()) } else { Err(mistake) }
+    }
+}
+
 /// What an endpoint has issued.
 pub(crate) struct Issued {
     pub(crate) token: String,
-    /// How the token is used, such as Bearer.
-    pub(crate) token_type: String,
     /// What it is (RFC 8693, section 3).
     pub(crate) issued_type: Option<String>,
     /// When it expires. One without `expires_in` already has.
@@ -64,8 +81,12 @@ impl TokenEndpoint {
         self.credentials.is_some()
     }
 
-    /// Requests a token. Fields without a value are not sent.
-    pub(crate) async fn request(&self, fields: &[(&str, &str)]) -> Result<Issued, FetchError> {
+    /// Requests a token of this type. Fields without a value are not sent.
+    pub(crate) async fn request(
+        &self,
+        type_: TokenType,
+        fields: &[(&str, &str)],
+    ) -> Result<Issued, FetchError> {
         let fields: Vec<_> = fields.iter().copied().filter(|(_, value)| !value.is_empty()).collect();
         let mut request = post(&self.uri, &fields);
         if let Some(credentials) = &self.credentials {
@@ -83,24 +104,14 @@ impl TokenEndpoint {
             return Err(self.malformed("its access_token is too long"));
         }
         let token_type = text("token_type").ok_or_else(|| self.malformed("it has no token_type"))?;
+        type_.check(token_type).map_err(|mistake| self.malformed(mistake))?;
         let life = answer.get("expires_in").and_then(Value::as_u64).unwrap_or_default();
         Ok(Issued {
             token: token.to_owned(),
-            token_type: token_type.to_owned(),
             issued_type: text("issued_token_type").map(str::to_owned),
             // A bound, so that the sum of times cannot overflow.
             expires: sent + Duration::from_secs(life.min(24 * 60 * 60)),
         })
-    }
-
-    /// Requests a token that is sent to servers as it is (RFC 6750).
-    pub(crate) async fn request_bearer(&self, fields: &[(&str, &str)]) -> Result<Issued, FetchError> {
-        let issued = self.request(fields).await?;
-        // A token of another type must not be used by one who does not know it (RFC 6749, section 7.1).
-        if !issued.token_type.eq_ignore_ascii_case("Bearer") {
-            return Err(self.malformed("its token_type is not Bearer"));
-        }
-        Ok(issued)
     }
 
     /// The response is malformed in this way.

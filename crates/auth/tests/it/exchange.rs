@@ -7,7 +7,7 @@ use skep_testkit::IdentityProvider;
 
 const TOKEN: &str = "/token";
 
-fn exchanger(provider: &IdentityProvider, changes: Value) -> Exchanger {
+pub(crate) fn exchanger(provider: &IdentityProvider, changes: Value) -> Exchanger {
     let mut config = json!({
         "token_url": format!("{}{TOKEN}", provider.issuer), "client_id": "me:1", "audience": "backend",
         "scopes": ["read", "write"], "subject_token_type": "jwt",
@@ -88,7 +88,7 @@ async fn errors_contain_no_token() {
             format!("the response of {host} is malformed: it has no access_token"),
         ),
         (
-            json!({"access_token": "hidden", "issued_token_type": "x"}),
+            json!({"access_token": "hidden", "issued_token_type": "x", "token_type": null}),
             format!("the response of {host} is malformed: it has no token_type"),
         ),
         (

@@ -12,4 +12,5 @@ mod keys;
 mod network;
 mod on_behalf_of;
 mod sts;
+mod token_types;
 mod tokens;

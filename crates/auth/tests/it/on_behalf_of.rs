@@ -11,7 +11,7 @@ use crate::endless::endless_endpoint;
 
 const TOKEN: &str = "/token";
 
-fn flow(token_url: String) -> OnBehalfOf {
+pub(crate) fn flow(token_url: String) -> OnBehalfOf {
     OnBehalfOf::new(OnBehalfOfConfig {
         token_url,
         client_id: "app".into(),
