@@ -60,6 +60,11 @@ impl Authorizer {
         self.0.reads.reads_argument(name)
     }
 
+    /// Whether a policy reads hints of tools.
+    pub fn reads_hints(&self) -> bool {
+        self.0.reads.hints
+    }
+
     /// A caller. What decisions need of them is computed once for any number of decisions.
     pub fn subject(&self, principal: &Principal<'_>) -> Subject {
         Subject::new(self.0.clone(), principal)

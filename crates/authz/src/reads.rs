@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use cedar_policy::EntityUid;
 use serde_json::{Map, Value};
 
-use crate::{Error, entities::collect_named, policies::Policies, size};
+use crate::{Error, Hints, entities::collect_named, policies::Policies, size};
 
 /// The prefix of attributes for arguments.
 pub(crate) const PREFIX: &str = "arg_";
@@ -24,6 +24,8 @@ pub(crate) struct Reads {
     pub(crate) all: bool,
     /// Whether a policy reads an argument as an attribute of anything but the context.
     pub(crate) of_resource: bool,
+    /// Whether a policy reads an attribute with the name of a hint.
+    pub(crate) hints: bool,
     /// The entities that conditions name, whose attributes and parents they can read.
     pub(crate) entities: Vec<EntityUid>,
 }
@@ -74,7 +76,9 @@ impl Reads {
     }
 
     fn access(&mut self, access: &Map<String, Value>) {
-        let name = access.get("attr").and_then(Value::as_str).and_then(|name| name.strip_prefix(PREFIX));
+        let attribute = access.get("attr").and_then(Value::as_str);
+        self.hints |= attribute.is_some_and(|name| Hints::NAMES.contains(&name));
+        let name = attribute.and_then(|name| name.strip_prefix(PREFIX));
         let left = access.get("left").unwrap_or(&Value::Null);
         let variable = left.get("Var");
         self.of_resource |= name.is_some() && variable.is_none_or(|variable| variable != "context");
@@ -127,6 +131,25 @@ mod tests {
             ["resource.arg_a == 1", "resource has arg_a", "{r: resource}.r.arg_a", "Tool::\"a\".arg_a"]
         {
             assert!(of_resource(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hint_is_read_wherever_it_is_named() {
+        let reads_hints = |text: &str| {
+            let policy = format!("permit(principal, action, resource) when {{ {text} }};");
+            Reads::of(&Policies::parse(&[policy]).unwrap()).unwrap().hints
+        };
+        for text in [
+            "resource.readOnlyHint",
+            "resource has destructiveHint && resource.destructiveHint",
+            "!(resource has \"idempotentHint\")",
+            "{r: resource}.r[\"openWorldHint\"]",
+        ] {
+            assert!(reads_hints(text), "{text}");
+        }
+        for text in ["resource.name == \"readOnlyHint\"", "context has arg_readOnlyHint", "true"] {
+            assert!(!reads_hints(text), "{text}");
         }
     }
 

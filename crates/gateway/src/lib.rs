@@ -24,12 +24,14 @@ pub mod outbound;
 mod redis;
 pub mod sessions;
 mod truncate;
+mod turns;
 mod workers;
 
 pub use authorization_server::{
     AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError, connect_page,
 };
 pub use context::{RequestContext, request_context};
+pub use turns::{Turn, Turns};
 pub use workers::Workers;
 
 /// Why a configuration cannot be used: a sentence that names the field.

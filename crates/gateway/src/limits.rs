@@ -136,8 +136,10 @@ pub const PATCH_OPERATIONS: usize = 256;
 pub const WEBHOOK_TIME: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(30);
 /// The largest secret that webhooks are signed with. Of a larger file, this much is read.
 pub const SIGNING_SECRET: u64 = 64 << 10;
-/// The concurrent requests to one service. More wait for their turn, within their own timeout.
+/// The concurrent requests to one service. More wait for their turn, as long as such a request may take.
 pub const SERVICE_REQUESTS: usize = 256;
+/// How many of them are about one caller.
+pub const SERVICE_REQUESTS_OF_A_CALLER: usize = 64;
 /// The largest response of a webhook or a policy decision point.
 pub const SERVICE_RESPONSE: usize = 1 << 20;
 /// The largest arguments that a policy decision point receives. A request with larger ones is rejected.
@@ -150,6 +152,12 @@ pub const DECISIONS_TIME: Duration = Duration::from_secs(30);
 pub const DECISIONS: usize = 1_000;
 /// The concurrent requests for them.
 pub const DECISIONS_AT_ONCE: usize = 16;
+/// The tools whose hints are remembered for policies that read them. A server with more loses the hints of some.
+pub const KNOWN_TOOLS: usize = 10_000;
+/// How long reading the list of tools for such a policy may take.
+pub const TOOL_LIST_TIME: Duration = Duration::from_secs(30);
+/// How many lists are read for that at once, one for each caller.
+pub const TOOL_LISTS_AT_ONCE: usize = 4;
 /// How many callers are kept ready for decisions of policies.
 pub const CALLERS: usize = 1_024;
 /// About how many bytes they take when one is added.

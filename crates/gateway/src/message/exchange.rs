@@ -7,7 +7,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
     Envelope, Era, Id, Method as McpMethod, Rejection,
     header::{MCP_PARAM_PREFIX, encoded_name},
@@ -20,7 +20,7 @@ use crate::{
     body::{Budget, Share},
     context::request_context,
     headers::{MCP_METHOD, MCP_NAME, MCP_SESSION_ID},
-    http::{ErrorResponse, response},
+    http::{ErrorResponse, REQUEST_ID, response},
     identity::{Holder, Identity, Owner},
     truncate::truncate,
 };
@@ -140,6 +140,15 @@ impl Exchange {
     /// Whose memory it takes.
     pub fn holder(&self) -> Holder {
         Holder::of(self.identity.as_deref(), self.peer.ip())
+    }
+
+    /// The headers for a request of the endpoint itself for this caller: without those about the message and its session.
+    pub fn credentials(&self) -> HeaderMap {
+        let is_about_message = |name: &HeaderName| {
+            name.as_str().starts_with("mcp-") || name.as_str().starts_with("content-") || *name == REQUEST_ID
+        };
+        let others = self.headers.iter().filter(|(name, _)| !is_about_message(name));
+        others.map(|(name, value)| (name.clone(), value.clone())).collect()
     }
 
     /// Adds the method and the tool to the log lines of the request, now that its message has been parsed.

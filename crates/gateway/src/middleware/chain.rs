@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{CallLog, Middleware, Telemetry, calls::Calls, type_name};
+use super::{CallLog, Middleware, Telemetry, ToolSource, calls::Calls, type_name};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -31,8 +31,12 @@ struct Named {
 }
 
 impl Named {
-    async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let passed = self.middleware.request(exchange).await;
+    async fn request(
+        &self,
+        exchange: &mut Exchange,
+        tools: Option<&dyn ToolSource>,
+    ) -> Result<(), ErrorResponse> {
+        let passed = self.middleware.request(exchange, tools).await;
         if passed.is_err() {
             exchange.rejected_by = Some(self.type_);
         }
@@ -112,6 +116,14 @@ impl Chain {
         self.reads_responses
     }
 
+    /// Whether policies may read hints of the tools that are called.
+    pub fn reads_hints(&self) -> bool {
+        self.middlewares.iter().any(|middleware| match &middleware.middleware {
+            Middleware::Authorization(authorization) => authorization.reads_hints(),
+            _ => false,
+        })
+    }
+
     /// The middleware for traces and metrics, if there is one.
     pub fn telemetry(&self) -> Option<&Telemetry> {
         self.middlewares.iter().find_map(|middleware| match &middleware.middleware {
@@ -152,19 +164,24 @@ impl Chain {
     /// rejects it responds, before its body is read.
     pub async fn admit(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for middleware in self.middlewares.iter().filter(|middleware| middleware.reads_head_only()) {
-            middleware.request(exchange).await?;
+            middleware.request(exchange, None).await?;
         }
         Ok(())
     }
 
-    /// Passes an admitted request through the other middlewares in turn. The first that rejects it responds.
-    pub async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+    /// Passes an admitted request through the other middlewares in turn. The first that rejects it responds. `tools` are those of the
+    /// server, if the endpoint does not know them itself.
+    pub async fn request(
+        &self,
+        exchange: &mut Exchange,
+        tools: Option<&dyn ToolSource>,
+    ) -> Result<(), ErrorResponse> {
         // A compressed response cannot be parsed.
         if self.reads_responses {
             exchange.headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         for middleware in self.middlewares.iter().filter(|middleware| !middleware.reads_head_only()) {
-            middleware.request(exchange).await?;
+            middleware.request(exchange, tools).await?;
         }
         Ok(())
     }
@@ -176,18 +193,24 @@ impl Chain {
             !middleware.reads_head_only() && !matches!(middleware.middleware, Middleware::Telemetry(_))
         };
         for middleware in self.middlewares.iter().filter(others) {
-            middleware.request(exchange).await?;
+            middleware.request(exchange, None).await?;
         }
         Ok(())
     }
 
-    /// Adds the headers that every request to the server has, of whatever caller.
-    pub fn add_headers(&self, exchange: &mut Exchange) {
+    /// Prepares a request of the endpoint itself, perhaps for a caller, for the server: with a signature for the caller, and with the
+    /// headers that every request has.
+    pub async fn prepare(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for middleware in &self.middlewares {
-            if let Middleware::HeaderForward(headers) = &middleware.middleware {
-                headers.add(exchange);
+            match &middleware.middleware {
+                Middleware::AwsSts(signer) if exchange.identity.is_some() => {
+                    Box::pin(signer.request(exchange)).await?;
+                }
+                Middleware::HeaderForward(headers) => headers.add(exchange),
+                _ => {}
             }
         }
+        Ok(())
     }
 
     /// The middlewares that record such a call.

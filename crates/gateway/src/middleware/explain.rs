@@ -202,7 +202,7 @@ async fn explain_one(
             let Some(decides) = Middleware::new(config, oidc, context)? else { return Ok(None) };
             let before = Seen::of(exchange);
             let mut details = decides.reasons(exchange);
-            let outcome = match decides.request(exchange).await {
+            let outcome = match decides.request(exchange, None).await {
                 Ok(()) => Outcome::Passes,
                 Err(response) => rejected(response).await,
             };

@@ -32,7 +32,7 @@ use crate::{
 use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
-pub use authorization::tool_hints;
+pub use authorization::{ToolSource, tool_hints};
 use aws_sts::AwsSts;
 pub use calls::{CALLS_EVENT, CONNECTIONS_EVENT, COUNTS_EVENT, Call, CallLog, CallsPage, Counts, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};
@@ -125,8 +125,12 @@ impl Middleware {
         }
     }
 
-    /// Lets the request pass, changes it, or responds to it.
-    async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+    /// Lets the request pass, changes it, or responds to it. `tools` are those of the server, if the endpoint does not know them itself.
+    async fn request(
+        &self,
+        exchange: &mut Exchange,
+        tools: Option<&dyn ToolSource>,
+    ) -> Result<(), ErrorResponse> {
         // Those that send requests themselves are in boxes, so that requests without them do not carry their size around.
         match self {
             Self::Origin(middleware) => middleware.request(exchange),
@@ -142,7 +146,7 @@ impl Middleware {
             }
             Self::MutatingWebhooks(middleware) => Box::pin(middleware.request(exchange)).await,
             Self::ValidatingWebhooks(middleware) => Box::pin(middleware.request(exchange)).await,
-            Self::Authorization(middleware) => middleware.request(exchange).await,
+            Self::Authorization(middleware) => middleware.request(exchange, tools).await,
             Self::AwsSts(middleware) => Box::pin(middleware.request(exchange)).await,
             Self::RateLimit(middleware) => middleware.request(exchange).await,
             Self::HeaderForward(middleware) => {

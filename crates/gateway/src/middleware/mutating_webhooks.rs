@@ -25,7 +25,8 @@ impl MutatingWebhooks {
             let Some(message) = reviewed_message(exchange)? else { return Ok(()) };
             let payload = self.context.payload(exchange, uuid::Uuid::new_v4());
             let payload = payload.map_err(|rejection| exchange.reject(&rejection))?;
-            let useful = match hook.review(payload).await {
+            let reviewed = hook.review(payload, exchange.holder()).await;
+            let useful = match reviewed.map_err(|busy| exchange.reject(&busy.into()))? {
                 HookOutcome::Unacceptable => return Err(denied(exchange, 422)),
                 HookOutcome::Answer(answer) if !answer.allowed => return Err(denied(exchange, 403)),
                 HookOutcome::Answer(answer) => match apply(exchange, &message, answer) {

@@ -25,7 +25,8 @@ impl ValidatingWebhooks {
         let payload = self.context.payload(exchange, uuid::Uuid::new_v4());
         let payload = payload.map_err(|rejection| exchange.reject(&rejection))?;
         for hook in &self.hooks {
-            let passes = match hook.review(payload.clone()).await {
+            let reviewed = hook.review(payload.clone(), exchange.holder()).await;
+            let passes = match reviewed.map_err(|busy| exchange.reject(&busy.into()))? {
                 HookOutcome::Answer(answer) => answer.allowed,
                 HookOutcome::Unacceptable => false,
                 HookOutcome::Nothing => hook.policy == FailurePolicy::Ignore,

@@ -13,7 +13,7 @@ pub use client::Client;
 pub use connections::Error;
 pub use headers::outgoing;
 pub(crate) use pool::{Pool, pool};
-pub use service::{Service, ServiceError, address};
+pub use service::{Busy, Service, ServiceError, ServicePlace, address};
 pub use target::Target;
 pub use tls::Trust;
 pub(crate) use tls::{trusted, verified, verified_by_system};

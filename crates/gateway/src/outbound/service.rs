@@ -8,13 +8,13 @@ use std::{error::Error, iter, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
 use http_body_util::Full;
-use tokio::sync::Semaphore;
+use skep_mcp::Rejection;
 
 use super::{
     pool::{Pool, pool},
     tls::{self, Trust},
 };
-use crate::{body, limits};
+use crate::{Turn, Turns, body, identity::Holder, limits};
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep/", env!("CARGO_PKG_VERSION")));
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -53,15 +53,31 @@ pub struct Service {
     time: Duration,
     /// The largest response.
     response: usize,
-    /// The concurrent requests. More wait for their turn, within their own timeout.
-    places: Semaphore,
+    /// The concurrent requests, by callers. The service itself is queried for no caller.
+    places: Turns<Option<Holder>>,
+}
+
+/// A place for one request to a service.
+pub struct ServicePlace<'a> {
+    service: &'a Service,
+    _turn: Turn<Option<Holder>>,
+}
+
+/// There was no place in time: other requests of the caller have its places, or other callers have all. The service has not failed.
+#[derive(Debug)]
+pub struct Busy;
+
+impl From<Busy> for Rejection {
+    fn from(_: Busy) -> Self {
+        Self::Unavailable("room for one more request to a service that decides is")
+    }
 }
 
 impl Service {
     /// The service at this address, with this timeout.
     pub fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
         let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?;
-        let places = Semaphore::new(limits::SERVICE_REQUESTS);
+        let places = Turns::new(limits::SERVICE_REQUESTS, limits::SERVICE_REQUESTS_OF_A_CALLER);
         Ok(Self { pool, uri, time, response: limits::SERVICE_RESPONSE, places })
     }
 
@@ -70,26 +86,10 @@ impl Service {
         Self { response, ..self }
     }
 
-    /// Posts JSON. The response is read to its end, within a limit.
-    pub async fn post(
-        &self,
-        mut headers: HeaderMap,
-        body: Bytes,
-    ) -> Result<(StatusCode, Bytes), ServiceError> {
-        headers.insert(header::CONTENT_TYPE, JSON);
-        self.send(Method::POST, self.uri.clone(), headers, body).await
-    }
-
-    /// Gets JSON from another path of the service.
-    pub async fn get(
-        &self,
-        path: PathAndQuery,
-        headers: HeaderMap,
-    ) -> Result<(StatusCode, Bytes), ServiceError> {
-        let mut parts = self.uri.clone().into_parts();
-        parts.path_and_query = Some(path);
-        let uri = Uri::from_parts(parts).map_err(|error| ServiceError::Unreachable(error.to_string()))?;
-        self.send(Method::GET, uri, headers, Bytes::new()).await
+    /// Waits for a place for a request about a caller, as long as the request itself may take.
+    pub async fn place(&self, holder: Option<Holder>) -> Result<ServicePlace<'_>, Busy> {
+        let turn = tokio::time::timeout(self.time, self.places.take(holder)).await.map_err(|_| Busy)?;
+        Ok(ServicePlace { service: self, _turn: turn })
     }
 
     async fn send(
@@ -106,13 +106,36 @@ impl Service {
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         request.headers_mut().insert(header::ACCEPT, JSON);
         let sending = async {
-            let _place = self.places.acquire().await.map_err(|_| ServiceError::Slow)?;
             let response = self.pool.request(request).await.map_err(|error| unreachable(&error))?;
             let status = response.status();
             let answer = body::read(response.into_body(), self.response).await;
             Ok((status, answer.map_err(|_| ServiceError::Body)?))
         };
         tokio::time::timeout(self.time, sending).await.unwrap_or(Err(ServiceError::Slow))
+    }
+}
+
+impl ServicePlace<'_> {
+    /// Posts JSON. The response is read to its end, within a limit.
+    pub async fn post(
+        self,
+        mut headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
+        headers.insert(header::CONTENT_TYPE, JSON);
+        self.service.send(Method::POST, self.service.uri.clone(), headers, body).await
+    }
+
+    /// Gets JSON from another path of the service.
+    pub async fn get(
+        self,
+        path: PathAndQuery,
+        headers: HeaderMap,
+    ) -> Result<(StatusCode, Bytes), ServiceError> {
+        let mut parts = self.service.uri.clone().into_parts();
+        parts.path_and_query = Some(path);
+        let uri = Uri::from_parts(parts).map_err(|error| ServiceError::Unreachable(error.to_string()))?;
+        self.service.send(Method::GET, uri, headers, Bytes::new()).await
     }
 }
 
@@ -128,4 +151,31 @@ pub fn address(text: &str) -> Result<Uri, String> {
 fn unreachable(error: &(dyn Error + 'static)) -> ServiceError {
     let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
     ServiceError::Unreachable(causes.collect::<Vec<_>>().join(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_caller_with_many_requests_leaves_places_to_others() {
+        let (most, of_a_caller) = (limits::SERVICE_REQUESTS, limits::SERVICE_REQUESTS_OF_A_CALLER);
+        let time = Duration::from_secs(10);
+        let service = Service::new(address("http://127.0.0.1:1/").unwrap(), time, &Trust::default()).unwrap();
+        let place = |caller: u8| service.place(Some(Holder::new(None, [10, 0, 0, caller].into())));
+        let share = |caller: u8| join_all((0..of_a_caller).map(move |_| place(caller)));
+        let mut held = share(1).await;
+        let start = tokio::time::Instant::now();
+        assert!(place(1).await.is_err(), "it has its share");
+        assert_eq!(start.elapsed(), time);
+        for other in 2..=u8::try_from(most / of_a_caller).unwrap() {
+            held.extend(share(other).await);
+        }
+        assert_eq!(start.elapsed(), time, "no other caller waits");
+        assert!(place(0).await.is_err(), "all are taken");
+        held.pop();
+        assert!(place(0).await.is_ok());
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     future::{Future, ready},
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     time::Instant,
 };
 
@@ -88,26 +88,29 @@ impl Proxy {
         let parse = |headers: &HeaderMap, body: &_| self.server.parse(headers, body);
         message::read(exchange, body, self.chain.body_limit(), parse).await?;
         exchange.describe();
-        self.chain.request(exchange).await?;
+        self.chain.request(exchange, Some(self)).await?;
         let response = self.server.send(exchange, &self.chain).await;
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
         Ok(self.chain.filter(exchange, response, &self.budget).await)
     }
 
-    /// Sends a request of the proxy itself, which no middleware has to judge. It gets the headers that each request to the server
-    /// gets.
+    /// Sends a request of the proxy itself, perhaps for a caller, which no middleware has to judge. It gets what each request to the
+    /// server gets.
     pub(crate) async fn send_own(
         &self,
         head: Parts,
-        peer: SocketAddr,
+        caller: Option<&Exchange>,
         message: Value,
     ) -> Result<Response<Body>, Rejection> {
+        let peer = caller.map_or((Ipv4Addr::LOCALHOST, 0).into(), |caller| caller.peer);
         let mut exchange = Exchange::new(head, peer, &self.budget);
+        exchange.identity = caller.and_then(|caller| caller.identity.clone());
         if !message.is_null() {
             exchange.body = message.to_string().into();
             exchange.message = Some(self.server.parse(&exchange.headers, &exchange.body)?);
         }
-        self.chain.add_headers(&mut exchange);
+        let prepared = self.chain.prepare(&mut exchange).await;
+        prepared.map_err(|_| Rejection::Denied)?;
         self.server.send(&exchange, &self.chain).await
     }
 

@@ -1,12 +1,14 @@
 //! A session of the proxy itself.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use serde_json::{Value, json};
 use skep_api::server_report::ServerReport;
-use skep_gateway::http::{Body, events::is_stream};
+use skep_gateway::{
+    http::{Body, events::is_stream},
+    message::Exchange,
+};
 use skep_mcp::{
     Envelope, Kind, Message, Outcome, Raw, Revision,
     header::{MCP_METHOD, MCP_PROTOCOL_VERSION, MCP_SESSION_ID},
@@ -27,6 +29,8 @@ const RESULT: usize = 1 << 20;
 /// A session with the server, or none where it needs none.
 pub(super) struct Client<'a> {
     proxy: &'a Proxy,
+    /// The request of a caller that this is done for.
+    caller: Option<&'a Exchange>,
     /// The path of messages.
     path: String,
     /// Where the responses arrive, in the HTTP+SSE transport of 2024.
@@ -41,9 +45,10 @@ pub(super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Initializes a session; a server of 2026-07-28 alone needs none.
-    pub(super) async fn open(proxy: &'a Proxy) -> Result<Self, InspectError> {
+    pub(super) async fn open(proxy: &'a Proxy, caller: Option<&'a Exchange>) -> Result<Self, InspectError> {
         let mut client = Self {
             proxy,
+            caller,
             path: "/mcp".into(),
             stream: None,
             session: None,
@@ -171,8 +176,8 @@ impl<'a> Client<'a> {
         let (mut head, ()) =
             Request::builder().method(method).uri(&self.path).body(()).map_err(invalid)?.into_parts();
         head.headers = self.headers(&message);
-        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        let response = self.proxy.send_own(head, peer, message).await.map_err(|rejection| {
+        let response = self.proxy.send_own(head, self.caller, message).boxed();
+        let response = response.await.map_err(|rejection| {
             debug!(?rejection, "the server cannot be inspected");
             InspectError::Unreachable("the server cannot be reached".into())
         })?;
@@ -190,7 +195,7 @@ impl<'a> Client<'a> {
     }
 
     fn headers(&self, message: &Value) -> HeaderMap {
-        let mut headers = HeaderMap::new();
+        let mut headers = self.caller.map(Exchange::credentials).unwrap_or_default();
         let accept = HeaderValue::from_static("application/json, text/event-stream");
         headers.insert(header::ACCEPT, accept);
         if !message.is_null() {

@@ -74,10 +74,7 @@ impl Description {
         let total = self.counts.entry(list.list).or_default();
         *total = i32::saturating_add(*total, count);
         read.ok()?;
-        let Message::Response { outcome: Outcome::Result(result), .. } = envelope.message() else {
-            return None;
-        };
-        result.get("nextCursor").and_then(Raw::as_text).map(Cow::into_owned).filter(|next| !next.is_empty())
+        cursor_in(&envelope)
     }
 
     pub(super) fn report(self) -> ServerReport {
@@ -91,6 +88,16 @@ impl Description {
             ..self.server
         }
     }
+}
+
+/// The cursor of the page after this one.
+pub(super) fn next_cursor(page: &[u8]) -> Option<String> {
+    cursor_in(&Envelope::parse(page).ok()?)
+}
+
+fn cursor_in(page: &Envelope<'_>) -> Option<String> {
+    let Message::Response { outcome: Outcome::Result(result), .. } = page.message() else { return None };
+    result.get("nextCursor").and_then(Raw::as_text).map(Cow::into_owned).filter(|next| !next.is_empty())
 }
 
 /// The name, the version and the revisions that a server declares.

@@ -2,11 +2,13 @@
 //!
 //! The proxy initializes a session, reads the lists, and ends the session. Its requests do not pass through the
 //! middlewares, which are about callers; they only get the headers that every request to the server gets. A server that
-//! wants the credentials of a caller is not queried further.
+//! wants the credentials of a caller is not queried further. Where policies read hints of tools, a caller that calls an unknown tool
+//! has the list read for it, with its own credentials.
 
 mod client;
 mod description;
 mod events;
+mod tools;
 
 use std::time::Duration;
 
@@ -46,7 +48,7 @@ impl Proxy {
     }
 
     async fn read_all(&self) -> Result<ServerReport, InspectError> {
-        let mut client = Client::open(self).await?;
+        let mut client = Client::open(self, None).await?;
         let read = read_lists(&mut client).await;
         client.close().await;
         read

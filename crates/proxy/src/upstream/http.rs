@@ -11,6 +11,7 @@ use http::{
 use http_body_util::{BodyDataStream, Full};
 use skep_config::{RunConfig, run_config::Transport};
 use skep_gateway::{
+    Turns,
     headers::{MCP_SESSION_ID, strip_hop_by_hop},
     http::{Body, events},
     message::Exchange,
@@ -24,7 +25,7 @@ use tracing::{debug, warn};
 
 use super::{
     announced::Announced, reachability::Reachability, session, session::Current, sse,
-    tool_changes::ToolChanges, turns::Turns,
+    tool_changes::ToolChanges,
 };
 use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
 
@@ -39,7 +40,7 @@ pub(crate) struct HttpServer {
     /// Those that must not be restored.
     pub(super) ended: Ended,
     /// Those that are being restored.
-    pub(super) turns: Turns,
+    pub(super) turns: Turns<Box<str>>,
     reachability: Reachability,
     /// The readiness of its pods, where it runs in the cluster.
     readiness: Option<Readiness>,
@@ -72,7 +73,7 @@ impl HttpServer {
             target,
             sessions,
             ended: Ended::default(),
-            turns: Turns::default(),
+            turns: Turns::new(usize::MAX, 1),
             reachability: Reachability::new(),
             readiness,
             endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),

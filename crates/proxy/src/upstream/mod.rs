@@ -9,7 +9,6 @@ mod sse;
 #[cfg(test)]
 mod tests;
 mod tool_changes;
-mod turns;
 
 pub(crate) use http::HttpServer;
 pub(crate) use session::stored_initialize;

@@ -213,7 +213,7 @@ impl HttpServer {
         first: Result<Response<UpstreamBody>, ()>,
     ) -> Result<Response<Body>, Rejection> {
         // Of all requests that notice the loss, one starts the session again.
-        let turn = self.turns.take(current.key()).await;
+        let turn = self.turns.take(current.key().into()).await;
         let restored = match self.sessions.get(current.key()).await? {
             // A server can give the id of a session that has ended to another caller.
             Some(session) if !session.belongs_to(exchange.owner()) => return Err(Rejection::Session),
@@ -260,7 +260,8 @@ impl HttpServer {
             None => {
                 let mut start = chain.observed(exchange.initialize(lost.carried()?).ok()?);
                 let admitted = match chain.admit(&mut start.exchange).await {
-                    Ok(()) => chain.request(&mut start.exchange).await,
+                    // It calls no tool.
+                    Ok(()) => chain.request(&mut start.exchange, None).await,
                     rejected => rejected,
                 };
                 let (session, response) = match admitted {

@@ -107,10 +107,11 @@ impl Server {
                             ReceivedRequest { method: parts.method, path, headers: parts.headers, body };
                         memory.lock().unwrap().push(request.clone());
                         let is_open = gate.wait_for(|is_open| *is_open).await.is_ok();
-                        if !is_open {
+                        let response = script(&request);
+                        if !is_open || response.extensions().get::<Never>().is_some() {
                             std::future::pending::<()>().await;
                         }
-                        Ok::<_, Infallible>(script(&request).map(Full::new))
+                        Ok::<_, Infallible>(response.map(Full::new))
                     }
                 });
                 tokio::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
@@ -144,6 +145,17 @@ pub(crate) fn json_response(body: Value) -> Response<Bytes> {
 /// A response to an MCP request.
 pub(crate) fn result(request: &ReceivedRequest, result: Value) -> Response<Bytes> {
     json_response(json!({"jsonrpc": "2.0", "id": request.json()["id"], "result": result}))
+}
+
+/// Marks a response that is not sent.
+#[derive(Clone)]
+struct Never;
+
+/// In the place of a response: the server hangs.
+pub(crate) fn never() -> Response<Bytes> {
+    let mut response = Response::new(Bytes::new());
+    response.extensions_mut().insert(Never);
+    response
 }
 
 pub(crate) fn status(code: u16) -> Response<Bytes> {

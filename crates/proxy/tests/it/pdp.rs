@@ -26,6 +26,23 @@ fn url(server: &Server) -> String {
     format!("http://{}/v1/", server.address)
 }
 
+/// A server with these tools: a decision point may decide by their hints, so they must be known.
+async fn with_tools(names: &'static [&str]) -> Server {
+    Server::start(move |request| match request.json()["method"].as_str() {
+        Some("tools/list") => {
+            let tools: Vec<_> = names.iter().map(|name| json!({"name": name})).collect();
+            result(request, json!({"tools": tools}))
+        }
+        _ => result(request, json!({})),
+    })
+    .await
+}
+
+/// How many requests of callers a server received, without those of the proxy for its tools.
+fn received(server: &Server) -> usize {
+    server.requests().iter().filter(|request| matches!(request.json()["id"].as_u64(), Some(7))).count()
+}
+
 /// A request to hear of changes of these resources.
 fn listen(uris: &[&str]) -> String {
     call("subscriptions/listen", json!({"notifications": {"resourceSubscriptions": uris}}))
@@ -40,7 +57,7 @@ fn reader(request: &ReceivedRequest) -> Response<Bytes> {
 #[tokio::test]
 async fn a_request_names_principal_action_and_resource_and_the_decision_is_enforced() {
     let point = Server::start(reader).await;
-    let server = Server::start(|request| result(request, json!({}))).await;
+    let server = with_tools(&["read", "write"]).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
     let arguments = json!({"path": ["/a"], "n": 1});
     for (body, expected) in [
@@ -64,7 +81,7 @@ async fn a_request_names_principal_action_and_resource_and_the_decision_is_enfor
     assert_eq!(requests[0].json(), expected);
     assert_eq!(requests[3].json()["operation"], "mcp:resource:read");
     assert_eq!(requests[4].json()["resource"], "mrn:mcp:files:resource:file:///read");
-    assert_eq!(server.requests().len(), 4);
+    assert_eq!(received(&server), 4);
 }
 
 #[tokio::test]
@@ -90,7 +107,7 @@ async fn requests_without_a_resource_need_no_decision_and_unknown_methods_are_de
 #[tokio::test]
 async fn arguments_that_are_too_large_for_the_decision_point_are_rejected() {
     let point = Server::start(|_| json_response(json!({"allow": true}))).await;
-    let server = Server::start(|request| result(request, json!({}))).await;
+    let server = with_tools(&["a"]).await;
     let fixture = Fixture::new(&server, middleware(&url(&point), json!({}))).await;
     let zeros = |count: usize| format!("[{}0]", "0,".repeat(count));
     for (count, expected) in [(1_000, 200), (1 << 19, 413)] {
@@ -105,7 +122,7 @@ async fn arguments_that_are_too_large_for_the_decision_point_are_rejected() {
 
 #[tokio::test]
 async fn everything_but_an_explicit_allow_denies() {
-    let server = Server::start(|request| result(request, json!({"tools": [{"name": "read"}]}))).await;
+    let server = with_tools(&["read"]).await;
     let answers: [fn() -> Response<Bytes>; 8] = [
         || json_response(json!({"allow": false})),
         || json_response(json!({"allow": "true"})),
@@ -127,7 +144,7 @@ async fn everything_but_an_explicit_allow_denies() {
     for (number, (url, _)) in points.iter().enumerate() {
         let fixture =
             Fixture::new(&server, middleware(url, json!({"http": {"url": url, "timeout": 1}}))).await;
-        let before = server.requests().len();
+        let before = received(&server);
         let answer = fixture.post(&[], &call("tools/call", json!({"name": "read"}))).await;
         let error = answer.json()["error"].clone();
         assert_eq!(
@@ -135,7 +152,7 @@ async fn everything_but_an_explicit_allow_denies() {
             (StatusCode::FORBIDDEN, json!({"code": 403, "message": "Unauthorized"})),
             "{number}"
         );
-        assert_eq!(server.requests().len(), before, "{number}");
+        assert_eq!(received(&server), before, "{number}");
         let answer = fixture.post(&[], &call("tools/list", json!({}))).await;
         assert_eq!(answer.json()["result"], json!({"tools": []}), "{number}");
     }
@@ -226,7 +243,7 @@ async fn a_malformed_response_is_not_forwarded() {
 async fn its_certificate_is_verified_unless_configured_otherwise() {
     let certificates = Certificates::new();
     let point = FakeHttps::start(&certificates, false, |_| json_response(json!({"allow": true}))).await;
-    let server = Server::start(|request| result(request, json!({}))).await;
+    let server = with_tools(&["read"]).await;
     for (unchecked, expected) in [(false, 403), (true, 200)] {
         let http = json!({"http": {"url": point.url(""), "insecure_skip_verify": unchecked}});
         let fixture = Fixture::new(&server, middleware("", http)).await;

@@ -1,9 +1,11 @@
 //! Authorization by policies.
 
-use http::StatusCode;
+use bytes::Bytes;
+use futures::future::join_all;
+use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Server, call, result, status};
+use crate::fixture::{Fixture, ReceivedRequest, Server, call, initialize_response, result, status};
 
 fn middleware(policies: &[&str]) -> Value {
     let document =
@@ -122,6 +124,98 @@ async fn policies_can_depend_on_arguments() {
     let read = |path: &str| call("tools/call", json!({"name": "read", "arguments": {"path": path}}));
     assert_eq!(fixture.post(&[], &read("/data/a")).await.status, StatusCode::OK);
     assert_eq!(fixture.post(&[], &read("/etc/passwd")).await.status, StatusCode::FORBIDDEN);
+}
+
+/// Policies that read a hint.
+fn forbids_destructive_tools() -> Value {
+    middleware(&[
+        r#"permit(principal, action == Action::"call_tool", resource);"#,
+        "forbid(principal, action, resource) when { resource has destructiveHint && resource.destructiveHint };",
+    ])
+}
+
+/// A server that lists two tools, on two pages, to those who have its key.
+fn lists_two_tools(request: &ReceivedRequest) -> Response<Bytes> {
+    if request.header("x-key") != Some("k") {
+        return status(401);
+    }
+    let json = request.json();
+    match json["method"].as_str() {
+        Some("initialize") => {
+            let mut response = initialize_response(request, "s");
+            let capabilities = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}});
+            *response.body_mut() = result(request, capabilities).into_body();
+            response
+        }
+        Some("tools/list") if json["params"]["cursor"] == "2" => {
+            let drop = json!({"name": "drop", "annotations": {"destructiveHint": true}});
+            result(request, json!({"tools": [drop]}))
+        }
+        Some("tools/list") => result(request, json!({"tools": [{"name": "read"}], "nextCursor": "2"})),
+        _ => result(request, json!({})),
+    }
+}
+
+fn methods(server: &Server) -> Vec<String> {
+    let method = |request: ReceivedRequest| request.json()["method"].as_str().unwrap_or_default().to_owned();
+    server.requests().into_iter().map(method).collect()
+}
+
+/// The attack: a caller does not list tools before it calls one.
+#[tokio::test]
+async fn a_policy_knows_the_hints_of_a_tool_that_was_not_listed() {
+    let server = Server::start(lists_two_tools).await;
+    let fixture = Fixture::new(&server, forbids_destructive_tools()).await;
+    let statuses = join_all((0..8).map(|number| {
+        let tool = call("tools/call", json!({"name": if number % 2 == 0 { "drop" } else { "read" }}));
+        let fixture = &fixture;
+        async move { fixture.post(&[("x-key", "k")], &tool).await.status.as_u16() }
+    }));
+    assert_eq!(statuses.await, [403, 200, 403, 200, 403, 200, 403, 200]);
+    let methods = methods(&server);
+    let count = |method: &str| methods.iter().filter(|other| *other == method).count();
+    assert_eq!((count("initialize"), count("tools/list"), count("tools/call")), (1, 2, 4), "{methods:?}");
+    let calls = server.requests().into_iter().filter(|request| request.json()["method"] == "tools/call");
+    assert!(calls.into_iter().all(|request| request.json()["params"]["name"] == "read"));
+}
+
+#[tokio::test]
+async fn a_tool_whose_hints_stay_unknown_is_denied() {
+    let server = Server::start(lists_two_tools).await;
+    let fixture = Fixture::new(&server, forbids_destructive_tools()).await;
+    for (key, tool) in [("wrong", "read"), ("wrong", "drop"), ("k", "unlisted")] {
+        let answer = fixture.post(&[("x-key", key)], &call("tools/call", json!({"name": tool}))).await;
+        assert_eq!(
+            (answer.status, &answer.json()["error"]["code"]),
+            (StatusCode::FORBIDDEN, &json!(403)),
+            "{tool}"
+        );
+    }
+    assert!(!methods(&server).contains(&"tools/call".to_owned()));
+    let stopped = Server::stopped();
+    let fixture = Fixture::new(&stopped, forbids_destructive_tools()).await;
+    let answer = fixture.post(&[], &call("tools/call", json!({"name": "read"}))).await;
+    assert_eq!(answer.status, StatusCode::BAD_GATEWAY);
+}
+
+#[tokio::test]
+async fn a_list_that_a_caller_requested_saves_another_request() {
+    let server = Server::start(lists_two_tools).await;
+    let fixture = Fixture::new(&server, forbids_destructive_tools()).await;
+    fixture.post(&[("x-key", "k")], &call("tools/list", json!({}))).await;
+    let read = call("tools/call", json!({"name": "read"}));
+    assert_eq!(fixture.post(&[("x-key", "k")], &read).await.status, StatusCode::OK);
+    assert_eq!(methods(&server), ["tools/list", "tools/call"]);
+}
+
+#[tokio::test]
+async fn policies_that_read_no_hint_cause_no_list() {
+    let server = Server::start(lists_two_tools).await;
+    let permit = r#"permit(principal, action, resource) when { resource.name == "readOnlyHint" };"#;
+    let fixture = Fixture::new(&server, middleware(&[permit])).await;
+    let answer = fixture.post(&[("x-key", "k")], &call("tools/call", json!({"name": "readOnlyHint"}))).await;
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(methods(&server), ["tools/call"]);
 }
 
 #[tokio::test]

@@ -3,17 +3,20 @@
 use std::{fs, sync::Mutex};
 
 use bytes::Bytes;
+use futures::future::join_all;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use skep_auth::hmac_hex;
 use skep_config::RunConfig;
-use skep_proxy::Proxy;
+use skep_proxy::{Proxy, limits};
 use skep_testkit::IdentityProvider;
 use tokio::net::TcpListener;
 
 use crate::{
     fake_https::{Certificates, FakeHttps},
-    fixture::{Answer, Fixture, ReceivedRequest, Server, call, json_response, result, status},
+    fixture::{
+        Answer, Fixture, ReceivedRequest, Server, call, eventually, json_response, never, result, status,
+    },
 };
 
 /// The response of a webhook.
@@ -153,6 +156,35 @@ async fn the_failure_policy_applies_to_an_unavailable_webhook() {
                 assert_eq!(answer.json()["error"]["code"], -32603);
             }
         }
+    }
+}
+
+/// The attack: a caller makes a webhook fail whose failures are ignored, by as many requests as it takes.
+#[tokio::test]
+async fn a_caller_cannot_have_a_webhook_skipped_by_a_flood() {
+    for chain in [validating, mutating] {
+        let webhook =
+            Server::start(|request| match request.json()["mcp_request"]["params"]["name"].as_str() {
+                Some("slow") => never(),
+                _ => json_response(json!({"allowed": false})),
+            })
+            .await;
+        let server = backend().await;
+        let ignored = hook(&webhook, json!({"failure_policy": "ignore", "timeout": "2s"}));
+        let fixture = Fixture::new(&server, chain(&[ignored])).await;
+        let named = |name: &str| call("tools/call", json!({"name": name}));
+        let slow = named("slow");
+        let flood = join_all((0..2 * limits::SERVICE_REQUESTS).map(|_| fixture.post(&[], &slow)));
+        let evil = async {
+            let has_places = || webhook.requests().len() >= limits::SERVICE_REQUESTS_OF_A_CALLER;
+            eventually("the flood has its places", async || has_places()).await;
+            fixture.post(&[], &named("evil")).await.status
+        };
+        let (_, status) = tokio::join!(flood, evil);
+        // It waits for a place in vain, or is reviewed.
+        assert!([StatusCode::SERVICE_UNAVAILABLE, StatusCode::FORBIDDEN].contains(&status), "{status}");
+        let seen = server.requests();
+        assert!(seen.iter().all(|request| request.json()["params"]["name"] == "slow"));
     }
 }
 

@@ -71,7 +71,7 @@ impl Front {
         let sender = self.unwrap_call(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         exchange.describe();
         exchange.hints = self.called_hints(exchange).await;
-        if let Err(rejection) = self.chain.request(exchange).await {
+        if let Err(rejection) = self.chain.request(exchange, None).await {
             self.record_call(sender, CallOutcome::Failure, exchange.started);
             return Err(rejection);
         }

@@ -169,7 +169,7 @@ impl Front {
                 .map(|keyword| &keyword[..keyword.floor_char_boundary(limits::SEARCH_KEYWORD)])
                 .collect(),
         };
-        let found = search.meaning.search(&index, &query).await;
+        let found = search.meaning.search(&index, &query, request.caller.holder).await;
         if found.lacks_vectors {
             self.record_search(SearchEvent::NoVectors);
         }

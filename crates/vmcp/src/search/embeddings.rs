@@ -10,7 +10,7 @@ use std::{
 };
 
 use sha2::{Digest, Sha256};
-use skep_gateway::outbound::ServiceError;
+use skep_gateway::{identity::Holder, outbound::ServiceError};
 use skep_tool_search::ToolVectors;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -70,13 +70,15 @@ impl Embeddings {
     }
 
     /// The vector of a query, if the service makes it in time.
-    pub(super) async fn query(&self, text: String) -> Option<Vec<f32>> {
+    pub(super) async fn query(&self, text: String, holder: Option<Holder>) -> Option<Vec<f32>> {
         // Searches must not wait again and again for a service that fails.
         if self.state().resume.is_some_and(|resume| Instant::now() < resume) {
             return None;
         }
         let time = limits::QUERY_VECTOR_TIME.min(self.service.time());
-        let made = tokio::time::timeout(time, self.service.vectors(&[&text])).await;
+        // That others have all places is no failure of the service.
+        let place = tokio::time::timeout(time, self.service.place(holder)).await.ok()?.ok()?;
+        let made = tokio::time::timeout(time, self.service.vectors(place, &[&text])).await;
         let made = self.recorded(made.unwrap_or(Err(ServiceError::Slow)));
         self.state().resume = made.is_none().then(|| Instant::now() + limits::QUERY_VECTOR_PAUSE);
         let vector = made?.pop()?;
@@ -123,7 +125,8 @@ impl Embeddings {
         while !rest.is_empty() {
             let (batch, later) = rest.split_at(size.min(rest.len()));
             let texts: Vec<&str> = batch.iter().map(|(_, text)| &**text).collect();
-            let made = tokio::time::timeout(self.service.time(), self.service.vectors(&texts)).await;
+            let Ok(place) = self.service.place(None).await else { return false };
+            let made = tokio::time::timeout(self.service.time(), self.service.vectors(place, &texts)).await;
             let made = made.unwrap_or(Err(ServiceError::Slow));
             // Some services have a lower limit.
             if matches!(&made, Err(ServiceError::Status(status)) if status.is_client_error()) && size > 1 {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use skep_gateway::identity::Holder;
 use skep_tool_search::{Hit, Query, Semantic, StaticModel, ToolVectors};
 
 use super::{ToolIndex, embeddings::Embeddings};
@@ -46,11 +47,11 @@ impl Meaning {
     }
 
     /// The tools that fit, best first.
-    pub(crate) async fn search(&self, index: &ToolIndex, query: &Query<'_>) -> Found {
+    pub(crate) async fn search(&self, index: &ToolIndex, query: &Query<'_>, holder: Option<Holder>) -> Found {
         let vector = match &self.source {
             Source::None => None,
             Source::Model(model) => model.vector(&query.whole()),
-            Source::Service(embeddings) => embeddings.query(query.whole()).await,
+            Source::Service(embeddings) => embeddings.query(query.whole(), holder).await,
         };
         let tools = index.vectors();
         let semantic = vector.as_ref().filter(|_| is_complete(&tools)).map(|query| Semantic {

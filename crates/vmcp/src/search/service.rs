@@ -10,7 +10,10 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::Pat
 use serde::Deserialize;
 use serde_json::{Value, json};
 use skep_api::vmcp::{EmbeddingProvider, Optimizer};
-use skep_gateway::outbound::{Service, ServiceError, Trust, address};
+use skep_gateway::{
+    identity::Holder,
+    outbound::{Busy, Service, ServiceError, ServicePlace, Trust, address},
+};
 use skep_tool_search::normalized;
 
 use crate::limits;
@@ -81,22 +84,32 @@ impl EmbeddingService {
     /// Reads how many texts a request may have, and returns the model of the service, if it describes itself.
     pub(super) async fn read_info(&self) -> Option<String> {
         let path = self.info.clone()?;
-        let (status, answer) = self.service.get(path, self.headers.clone()).await.ok()?;
+        let place = self.place(None).await.ok()?;
+        let (status, answer) = place.get(path, self.headers.clone()).await.ok()?;
         let info: Info = serde_json::from_slice(&answer).ok().filter(|_| status == StatusCode::OK)?;
         let batch = info.max_client_batch_size.filter(|batch| *batch > 0).unwrap_or(BATCH);
         self.batch.store(batch.min(LARGEST_BATCH), Ordering::Relaxed);
         Some(info.model_id)
     }
 
+    /// A place for a request for this caller, or for none.
+    pub(super) async fn place(&self, holder: Option<Holder>) -> Result<ServicePlace<'_>, Busy> {
+        self.service.place(holder).await
+    }
+
     /// The vector of each text, of length 1.
-    pub(super) async fn vectors(&self, texts: &[&str]) -> Result<Vec<Vec<f32>>, ServiceError> {
+    pub(super) async fn vectors(
+        &self,
+        place: ServicePlace<'_>,
+        texts: &[&str],
+    ) -> Result<Vec<Vec<f32>>, ServiceError> {
         let body = match self.provider {
             EmbeddingProvider::Tei => json!({"inputs": texts, "truncate": true}),
             EmbeddingProvider::OpenAi => {
                 json!({"model": self.model, "input": texts, "encoding_format": "float"})
             }
         };
-        let (status, answer) = self.service.post(self.headers.clone(), Bytes::from(body.to_string())).await?;
+        let (status, answer) = place.post(self.headers.clone(), Bytes::from(body.to_string())).await?;
         if status != StatusCode::OK {
             return Err(ServiceError::Status(status));
         }

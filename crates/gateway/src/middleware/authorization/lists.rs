@@ -13,16 +13,19 @@ use skep_mcp::{Envelope, Item, List, Raw, Rejection, Verdict, filtered_in};
 use tracing::warn;
 
 use super::{Authority, AuthorizationRequest, DECISIONS_IN_A_TURN, Policies, pdp::DecisionPoint};
-use crate::{identity::Identity, limits, message::MessageFilter};
-
-/// The tools whose hints are remembered. A server with more loses the hints of some.
-const REMEMBERED_TOOLS: usize = 10_000;
+use crate::{
+    identity::{Holder, Identity},
+    limits,
+    message::MessageFilter,
+};
 
 /// Removes from lists what the caller may not use.
 pub(super) struct Lists {
     policies: Arc<Policies>,
     kind: PrincipalKind,
     identity: Option<Arc<Identity>>,
+    /// Whose requests those to a service are.
+    holder: Holder,
     /// What was decided about the items of the current message.
     verdicts: Mutex<Verdicts>,
 }
@@ -61,7 +64,7 @@ impl MessageFilter for Lists {
                 Authority::Cedar { authorizer, callers } => {
                     evaluated(&callers.subject(authorizer, self.kind, identity), requests).await
                 }
-                Authority::Pdp(point) => verdicts(point, self.kind, identity, requests).await,
+                Authority::Pdp(point) => verdicts(point, self, identity, requests).await,
             };
             *self.verdicts() = verdicts;
         };
@@ -87,8 +90,13 @@ impl MessageFilter for Lists {
 }
 
 impl Lists {
-    pub(super) fn new(policies: Arc<Policies>, kind: PrincipalKind, identity: Option<Arc<Identity>>) -> Self {
-        Self { policies, kind, identity, verdicts: Mutex::default() }
+    pub(super) fn new(
+        policies: Arc<Policies>,
+        kind: PrincipalKind,
+        identity: Option<Arc<Identity>>,
+        holder: Holder,
+    ) -> Self {
+        Self { policies, kind, identity, holder, verdicts: Mutex::default() }
     }
 
     fn verdicts(&self) -> MutexGuard<'_, Verdicts> {
@@ -105,24 +113,18 @@ impl Lists {
             return Err(Rejection::Denied);
         }
         let verdicts = self.verdicts();
-        let mut remembered = HashMap::new();
+        let mut tools = HashMap::new();
         let mut place = 0;
         let seen = filtered_in(envelope, list, |item| {
             let allowed = verdicts.contains(&(action, place)) || self.policies.is_own(action, &item.name());
             place += 1;
-            if list == List::Tools && remembered.len() < REMEMBERED_TOOLS {
-                remembered.insert(item.name().into_owned(), hints(item));
+            if list == List::Tools && tools.len() < limits::KNOWN_TOOLS {
+                tools.insert(item.name().into_owned(), hints(item));
             }
             if allowed { Verdict::Keep } else { Verdict::Drop }
         });
         let seen = seen.map_err(|_| Rejection::Internal)?;
-        if list == List::Tools {
-            let mut known = self.policies.hints.lock().unwrap_or_else(PoisonError::into_inner);
-            if known.len() + remembered.len() > REMEMBERED_TOOLS {
-                known.clear();
-            }
-            known.extend(remembered);
-        }
+        self.policies.tools.remember(tools);
         Ok(seen)
     }
 }
@@ -145,7 +147,7 @@ async fn evaluated(caller: &Subject, requests: Vec<Undecided>) -> Verdicts {
 /// The items that a service allows, of those that it decides about in time.
 async fn verdicts(
     point: &DecisionPoint,
-    kind: PrincipalKind,
+    Lists { kind, holder, .. }: &Lists,
     identity: &Arc<Identity>,
     requests: Vec<Undecided>,
 ) -> Verdicts {
@@ -154,8 +156,8 @@ async fn verdicts(
     let requests = requests.into_iter().take(limits::DECISIONS);
     let answers = stream::iter(requests).map(|(item, target, hints)| async move {
         let (action, target) = (item.0, Cow::Owned(target));
-        let request = AuthorizationRequest { kind, identity, action, target, hints, arguments: None };
-        (item, point.allows(&request).await)
+        let request = AuthorizationRequest { kind: *kind, identity, action, target, hints, arguments: None };
+        (item, point.allows(&request, *holder).await.unwrap_or(false))
     });
     let mut answers = std::pin::pin!(answers.buffer_unordered(limits::DECISIONS_AT_ONCE));
     let (mut allowed, mut decided) = (Verdicts::new(), 0);
@@ -185,7 +187,7 @@ fn action(list: List, is_virtual: bool) -> Option<Action> {
     }
 }
 
-fn hints(item: &Item<'_>) -> Hints {
+pub(super) fn hints(item: &Item<'_>) -> Hints {
     tool_hints(item.annotations())
 }
 
@@ -209,14 +211,15 @@ mod tests {
     use skep_authz::Authorizer;
     use skep_config::run_config::Cedar;
 
-    use super::*;
+    use super::{super::hints::KnownTools, *};
 
     fn lists(policy: &str, own_tools: &[&str]) -> Lists {
         let cedar = Cedar { policies: vec![policy.into()], ..Cedar::default() };
         let authority = Authority::cedar(Authorizer::new(&cedar, "files").unwrap());
         let own_tools = own_tools.iter().map(|&tool| tool.to_owned()).collect();
-        let policies = Policies { is_virtual: false, authority, own_tools, hints: Mutex::default() };
-        Lists::new(Arc::new(policies), PrincipalKind::Client, Some(Arc::new(Identity::local())))
+        let policies = Policies { is_virtual: false, authority, own_tools, tools: KnownTools::default() };
+        let holder = Holder::new(None, [127, 0, 0, 1].into());
+        Lists::new(Arc::new(policies), PrincipalKind::Client, Some(Arc::new(Identity::local())), holder)
     }
 
     #[tokio::test]

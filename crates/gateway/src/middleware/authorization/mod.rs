@@ -1,17 +1,14 @@
 //! Authorization of requests. Where there are policies, a request that none of them permits is denied.
 
 mod callers;
+mod hints;
 mod lists;
 mod pdp;
 mod principals;
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
-use futures::{FutureExt, StreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 use skep_authz::{
     Action, Authorizer, Decision, Document, Hints, Principal, PrincipalKind, Resource, Treatment, treatment,
@@ -24,11 +21,14 @@ use super::{ChainContext, provider::Provider};
 use crate::{
     ConfigError,
     http::ErrorResponse,
-    identity::Identity,
+    identity::{Holder, Identity},
     limits,
     message::{Exchange, MessageFilter, ParsedMessage},
+    outbound::Busy,
 };
 use callers::Callers;
+use hints::KnownTools;
+pub use hints::ToolSource;
 use lists::Lists;
 pub use lists::tool_hints;
 use pdp::DecisionPoint;
@@ -52,9 +52,8 @@ struct Policies {
     is_virtual: bool,
     /// Tools that each caller may call: policies decide about what these reach.
     own_tools: HashSet<String>,
-    /// The annotations of the server's tools, as of the last list: policies may use them when a tool is called, where the
-    /// endpoint does not know them itself.
-    hints: Mutex<HashMap<String, Hints>>,
+    /// The hints of the server's tools, where the endpoint does not know them itself.
+    tools: KnownTools,
 }
 
 /// What decides.
@@ -101,19 +100,33 @@ impl Authorization {
         };
         let is_virtual = context.is_virtual;
         let own_tools = context.own_tools.iter().map(|&tool| tool.to_owned()).collect();
-        let policies = Arc::new(Policies { authority, is_virtual, own_tools, hints: Mutex::default() });
+        let policies = Arc::new(Policies { authority, is_virtual, own_tools, tools: KnownTools::default() });
         Ok(Self { policies, provider, principals: Principals::default() })
     }
 
-    pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
+    /// `tools` are those of the server, where the endpoint does not know all of them itself.
+    pub(super) async fn request(
+        &self,
+        exchange: &mut Exchange,
+        tools: Option<&dyn ToolSource>,
+    ) -> Result<(), ErrorResponse> {
         if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
             exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
         }
-        let requests = self.authorization_requests(exchange)?;
-        let Some(action) = requests.first().map(|request| request.action) else { return Ok(()) };
+        let mut requests = self.authorization_requests(exchange)?;
+        let Some(first) = requests.first_mut() else { return Ok(()) };
+        let action = first.action;
+        if let Some(source) = tools.filter(|_| action == Action::CallTool && self.misses_hints(exchange)) {
+            // In a box: it is seldom necessary.
+            let read = Box::pin(self.policies.tools.read(&first.target, exchange, source)).await;
+            first.hints = read.map_err(|rejection| exchange.reject(&rejection))?;
+        }
         let allowed = match &self.policies.authority {
             Authority::Cedar { authorizer, callers } => are_permitted(&requests, authorizer, callers).await,
-            Authority::Pdp(point) => Box::pin(are_allowed(&requests, point)).await,
+            Authority::Pdp(point) => {
+                let allowed = Box::pin(are_allowed(&requests, point, exchange.holder())).await;
+                allowed.map_err(|busy| exchange.reject(&busy.into()))?
+            }
         };
         let denied = match action {
             _ if !self.policies.is_virtual => Rejection::Denied,
@@ -122,6 +135,23 @@ impl Authorization {
             _ => Rejection::DeniedBy { what: "read" },
         };
         if allowed { Ok(()) } else { Err(exchange.reject(&denied)) }
+    }
+
+    /// Whether policies may read hints of tools.
+    pub(super) fn reads_hints(&self) -> bool {
+        match &self.policies.authority {
+            Authority::Cedar { authorizer, .. } => authorizer.reads_hints(),
+            // It gets them, and its policies are not known.
+            Authority::Pdp(_) => true,
+        }
+    }
+
+    /// Whether policies may read the hints of the tool that a request calls, and these are unknown.
+    fn misses_hints(&self, exchange: &Exchange) -> bool {
+        let tool = exchange.message.as_ref().and_then(|message| message.target.as_deref());
+        self.reads_hints()
+            && exchange.hints.is_none()
+            && tool.is_some_and(|tool| self.policies.tools.get(tool).is_none())
     }
 
     /// Which policies decide about a request, or who does.
@@ -166,7 +196,7 @@ impl Authorization {
                     return Ok(Vec::new());
                 }
                 let arguments = self.arguments(message).map_err(rejected)?;
-                let hints = exchange.hints.or_else(|| self.policies.listed_hints(target)).unwrap_or_default();
+                let hints = exchange.hints.or_else(|| self.policies.tools.get(target)).unwrap_or_default();
                 let target = Cow::Borrowed(&**target);
                 Ok(vec![AuthorizationRequest { kind, identity, action, target, hints, arguments }])
             }
@@ -206,7 +236,7 @@ impl Authorization {
 
     pub(super) fn filter(&self, exchange: &Exchange) -> Option<Box<dyn MessageFilter>> {
         let identity = self.principal(exchange).cloned();
-        Some(Box::new(Lists::new(self.policies.clone(), kind(exchange), identity)))
+        Some(Box::new(Lists::new(self.policies.clone(), kind(exchange), identity, exchange.holder())))
     }
 }
 
@@ -217,11 +247,6 @@ impl Authority {
 }
 
 impl Policies {
-    /// The hints of a tool in the last list that had it.
-    fn listed_hints(&self, tool: &str) -> Option<Hints> {
-        self.hints.lock().unwrap_or_else(PoisonError::into_inner).get(tool).copied()
-    }
-
     /// Whether this calls a tool of the endpoint itself.
     fn is_own(&self, action: Action, target: &str) -> bool {
         action == Action::CallTool && self.own_tools.contains(target)
@@ -278,15 +303,19 @@ async fn are_permitted(
 }
 
 /// Whether a service allows all of these, in time.
-async fn are_allowed(requests: &[AuthorizationRequest<'_>], point: &DecisionPoint) -> bool {
+async fn are_allowed(
+    requests: &[AuthorizationRequest<'_>],
+    point: &DecisionPoint,
+    holder: Holder,
+) -> Result<bool, Busy> {
     if let [request] = requests {
-        return point.allows(request).await;
+        return point.allows(request, holder).await;
     }
-    let answers: Vec<_> = requests.iter().map(|request| point.allows(request).boxed()).collect();
+    let answers: Vec<_> = requests.iter().map(|request| point.allows(request, holder).boxed()).collect();
     let all = stream::iter(answers)
         .buffer_unordered(limits::DECISIONS_AT_ONCE)
-        .all(|is_allowed| async move { is_allowed });
-    tokio::time::timeout(limits::DECISIONS_TIME, all).await.unwrap_or(false)
+        .try_all(|is_allowed| async move { is_allowed });
+    tokio::time::timeout(limits::DECISIONS_TIME, all).await.unwrap_or(Ok(false))
 }
 
 /// Who acts in a request.

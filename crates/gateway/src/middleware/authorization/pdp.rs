@@ -9,8 +9,9 @@ use tracing::{info, warn};
 
 use super::AuthorizationRequest;
 use crate::{
+    identity::Holder,
     limits,
-    outbound::{self, Service, ServiceError, Trust},
+    outbound::{self, Busy, Service, ServiceError, Trust},
 };
 
 /// A policy decision point. A request that it does not allow is denied, also when it is unavailable.
@@ -34,11 +35,15 @@ impl DecisionPoint {
         Ok(Self { settings, server: server.to_owned(), service })
     }
 
-    /// Whether it allows the request. An unknown caller is allowed nothing.
-    pub(super) async fn allows(&self, request: &AuthorizationRequest<'_>) -> bool {
+    /// Whether it allows the request of this caller. An unknown one is allowed nothing.
+    pub(super) async fn allows(
+        &self,
+        request: &AuthorizationRequest<'_>,
+        holder: Holder,
+    ) -> Result<bool, Busy> {
         let principal = request.principal();
         if principal.subject.is_empty() {
-            return false;
+            return Ok(false);
         }
         let body = self.settings.request(
             &self.server,
@@ -48,21 +53,19 @@ impl DecisionPoint {
             request.arguments(),
         );
         let action = request.action.as_str();
-        match self.service.post(HeaderMap::new(), Bytes::from(body.to_string())).await {
+        let place = self.service.place(Some(holder)).await?;
+        let error = match place.post(HeaderMap::new(), Bytes::from(body.to_string())).await {
             Ok((StatusCode::OK, answer)) => {
                 let allowed = Pdp::allows(&answer);
                 if !allowed {
                     info!(action, "request denied by the policy decision point");
                 }
-                allowed
+                return Ok(allowed);
             }
-            Ok((status, _)) => self.deny(action, &ServiceError::Status(status)),
-            Err(error) => self.deny(action, &error),
-        }
-    }
-
-    fn deny(&self, action: &str, error: &ServiceError) -> bool {
+            Ok((status, _)) => ServiceError::Status(status),
+            Err(error) => error,
+        };
         warn!(action, %error, "request denied: the policy decision point returned no decision");
-        false
+        Ok(false)
     }
 }

@@ -17,9 +17,10 @@ use tracing::{info, warn};
 use crate::{
     ConfigError,
     http::ErrorResponse,
+    identity::Holder,
     limits,
     message::Exchange,
-    outbound::{self, Service, ServiceError, Trust},
+    outbound::{self, Busy, Service, ServiceError, ServicePlace, Trust},
 };
 pub(super) use patch::patched;
 pub(super) use payload::Context;
@@ -108,9 +109,10 @@ impl Hook {
         Ok(Self { name: webhook.name.clone(), service, secret, policy: webhook.failure_policy })
     }
 
-    /// Calls it about a request.
-    pub(super) async fn review(&self, payload: Bytes) -> HookOutcome {
-        let outcome = self.call(payload).await;
+    /// Calls it about a request of this caller. That there is no place for it is no failure, which a policy could ignore: the caller can
+    /// cause that.
+    pub(super) async fn review(&self, payload: Bytes, holder: Holder) -> Result<HookOutcome, Busy> {
+        let outcome = self.call(payload, self.service.place(Some(holder)).await?).await;
         match outcome {
             Ok(HookOutcome::Answer(Answer { allowed: false, .. }) | HookOutcome::Unacceptable) => {
                 info!(webhook = self.name, "request denied by a webhook");
@@ -118,7 +120,7 @@ impl Hook {
             Err(ref error) => self.log_failure(error),
             _ => {}
         }
-        outcome.unwrap_or(HookOutcome::Nothing)
+        Ok(outcome.unwrap_or(HookOutcome::Nothing))
     }
 
     /// Logs that it did not respond, or that its response is invalid.
@@ -127,9 +129,9 @@ impl Hook {
         warn!(webhook = self.name, %error, ignored, "webhook call failed");
     }
 
-    async fn call(&self, payload: Bytes) -> Result<HookOutcome, ServiceError> {
+    async fn call(&self, payload: Bytes, place: ServicePlace<'_>) -> Result<HookOutcome, ServiceError> {
         let headers = self.signature(&payload).await?;
-        match self.service.post(headers, payload).await? {
+        match place.post(headers, payload).await? {
             (StatusCode::OK, answer) => {
                 // serde would accept a list of values, too.
                 let object = answer.trim_ascii_start().starts_with(b"{");
