@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::Value;
-use skep_mcp::{Edits, Envelope, Id, Json, List, Message, OwnedEnvelope, Verdict, filtered};
+use skep_mcp::{Edits, Envelope, Id, Json, List, Message, OwnedEnvelope, TargetKind, Verdict, filtered};
 
 fuzz_target!(|bytes: &[u8]| {
     let rejected = Id::of_rejected(bytes);
@@ -34,6 +34,13 @@ fuzz_target!(|bytes: &[u8]| {
             let sent = read.pointer("/params/notifications/resourceSubscriptions").and_then(Value::as_array);
             let sent: Vec<&str> = sent.into_iter().flatten().filter_map(Value::as_str).collect();
             assert_eq!(uris, sent, "what is judged is what is sent");
+        }
+        if let Ok(named) = envelope.references() {
+            for (kind, name) in named {
+                let key = if kind == TargetKind::Prompt { "name" } else { "uri" };
+                let sent = read.pointer("/params/ref").and_then(|reference| reference[key].as_str());
+                assert_eq!(Some(&*name), sent, "what is judged is what is sent");
+            }
         }
         // Another id, and nothing else.
         if let Some(id) = envelope.id()

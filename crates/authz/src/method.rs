@@ -11,6 +11,8 @@ pub enum Treatment {
     Check(Action),
     /// It passes if the policies permit this for each resource that it subscribes to.
     CheckEach(Action),
+    /// It passes if the policies permit to get the prompt, or to read the resource, that its `ref` names.
+    CheckReference,
     /// It passes, and the response keeps each item whose action would pass.
     FilterList(Feature),
     /// It does not pass.
@@ -34,6 +36,7 @@ pub fn treatment(method: &str) -> Treatment {
             Treatment::Check(Action::ReadResource)
         }
         "subscriptions/listen" => Treatment::CheckEach(Action::ReadResource),
+        "completion/complete" => Treatment::CheckReference,
         "tools/list" => Treatment::FilterList(Feature::Tool),
         "prompts/list" => Treatment::FilterList(Feature::Prompt),
         "resources/list" => Treatment::FilterList(Feature::Resource),
@@ -42,7 +45,6 @@ pub fn treatment(method: &str) -> Treatment {
         | "server/discover"
         | "roots/list"
         | "logging/setLevel"
-        | "completion/complete"
         | "features/list"
         | "resources/templates/list"
         | "notifications/initialized"

@@ -5,7 +5,7 @@ use std::{borrow::Cow, fmt};
 use serde_json::{Map, Value};
 
 use crate::{
-    Fault, Id, Meta, Method, Target,
+    Fault, Id, Meta, Method, Target, TargetKind,
     json::{Field, Fields, Kind, Raw, Scanner, Text},
     params::{self, Params},
 };
@@ -79,6 +79,8 @@ static SUBSCRIPTION_ID: [Field; 1] = [Field {
     path: "_meta[\"io.modelcontextprotocol/subscriptionId\"]",
 }];
 
+static REF_NAME: [Field; 1] = [Field { key: "name", path: "params.ref.name" }];
+static REF_URI: [Field; 1] = [Field { key: "uri", path: "params.ref.uri" }];
 static NOTIFICATIONS: [Field; 1] = [Field { key: "notifications", path: "params.notifications" }];
 static SUBSCRIBED: [Field; 1] =
     [Field { key: "resourceSubscriptions", path: "params.notifications.resourceSubscriptions" }];
@@ -212,6 +214,22 @@ impl<'a> Envelope<'a> {
             _ => Err(wrong(&SUBSCRIBED[0], "an array of strings")),
         };
         uris.items()?.into_iter().map(text).collect()
+    }
+
+    /// The prompt or the resource that the `ref` of a `completion/complete` names, for a policy. Servers choose by its `type`; a policy that
+    /// decides about all that it names does not depend on that. It is a fault if the server might read others.
+    pub fn references(&self) -> Result<Vec<(TargetKind, Cow<'a, str>)>, Fault> {
+        let Some(reference) = self.params.value(params::REF) else { return Ok(Vec::new()) };
+        let mut named = Vec::new();
+        for (kind, field) in [(TargetKind::Prompt, &REF_NAME), (TargetKind::Resource, &REF_URI)] {
+            if let Some(name) = reference.decided_member(field)? {
+                if name.kind() != Kind::Text {
+                    return Err(Fault::WrongType { field: field[0].path, expected: "a string" });
+                }
+                named.push((kind, name.text()?.decoded()));
+            }
+        }
+        Ok(named)
     }
 
     /// The whole message, for a policy. It is a fault if the server might parse it differently.

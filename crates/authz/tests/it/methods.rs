@@ -13,7 +13,8 @@ fn calls_are_checked_lists_are_filtered_and_unknown_methods_are_denied() {
         ("resources/list", Treatment::FilterList(Feature::Resource)),
         ("subscriptions/listen", Treatment::CheckEach(Action::ReadResource)),
         ("ping initialize server/discover roots/list logging/setLevel", Treatment::Always),
-        ("completion/complete resources/templates/list features/list", Treatment::Always),
+        ("completion/complete", Treatment::CheckReference),
+        ("resources/templates/list features/list", Treatment::Always),
         ("notifications/initialized notifications/message notifications/progress", Treatment::Always),
         (
             "notifications/cancelled notifications/resources/updated notifications/tasks/status",

@@ -107,6 +107,8 @@ fn attempt() -> impl Strategy<Value = Attempt> {
         1 => (select(vec!["greet", "leave"]), arguments)
             .prop_map(|(name, arguments)| ("prompts/get", json!({"name": name, "arguments": arguments}))),
         1 => select(vec!["file:///a", "file:///b"]).prop_map(|uri| ("resources/read", json!({"uri": uri}))),
+        1 => select(vec![json!({"name": "greet"}), json!({"name": "leave"}), json!({"uri": "file:///a"}), json!({})])
+            .prop_map(|named| ("completion/complete", json!({"ref": named}))),
     ];
     (claims, fault, request).prop_map(|(claims, fault, (method, params))| Attempt {
         claims,

@@ -126,6 +126,50 @@ async fn policies_can_depend_on_arguments() {
     assert_eq!(fixture.post(&[], &read("/etc/passwd")).await.status, StatusCode::FORBIDDEN);
 }
 
+/// The attack: completions tell values of arguments, and names, of what the caller may not use.
+#[tokio::test]
+async fn a_completion_needs_permission_for_what_it_refers_to() {
+    let server = Server::start(|request| result(request, json!({"completion": {"values": ["v"]}}))).await;
+    let permit = [
+        r#"permit(principal, action == Action::"get_prompt", resource == Prompt::"p");"#,
+        r#"permit(principal, action == Action::"read_resource", resource) when { resource.uri like "file:///a/*" };"#,
+    ];
+    let fixture = Fixture::new(&server, middleware(&permit)).await;
+    let complete = |reference: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"completion/complete","params":{{{reference}"argument":{{"name":"x","value":""}}}}}}"#
+        )
+    };
+    for allowed in [
+        r#""ref":{"type":"ref/prompt","name":"p"},"#,
+        r#""ref":{"type":"ref/resource","uri":"file:///a/{x}"},"#,
+        r#""ref":{"type":"ref/prompt","name":"p","uri":null},"#,
+    ] {
+        assert_eq!(fixture.post(&[], &complete(allowed)).await.status, StatusCode::OK, "{allowed}");
+    }
+    let sent = server.requests().len();
+    for (denied, expected) in [
+        (r#""ref":{"type":"ref/prompt","name":"denied"},"#, StatusCode::FORBIDDEN),
+        (r#""ref":{"type":"ref/resource","uri":"file:///denied/{x}"},"#, StatusCode::FORBIDDEN),
+        (r#""ref":{"type":"ref/resource","name":"p","uri":"file:///denied/{x}"},"#, StatusCode::FORBIDDEN),
+        (r#""ref":{"type":"ref/prompt","name":"denied","uri":"file:///a/{x}"},"#, StatusCode::FORBIDDEN),
+        (r#""ref":{"type":"ref/prompt"},"#, StatusCode::FORBIDDEN),
+        (r#""ref":"p","#, StatusCode::FORBIDDEN),
+        (r#""ref":null,"#, StatusCode::FORBIDDEN),
+        ("", StatusCode::FORBIDDEN),
+        // Servers differ in which of these they read.
+        (r#""ref":{"type":"ref/prompt","name":"p","name":"denied"},"#, StatusCode::BAD_REQUEST),
+        (r#""ref":{"type":"ref/prompt","name":"p","n\u0061me":"denied"},"#, StatusCode::BAD_REQUEST),
+        (r#""ref":{"type":"ref/prompt","Name":"denied"},"#, StatusCode::BAD_REQUEST),
+        (r#""ref":{"type":"ref/prompt","name":["denied"]},"#, StatusCode::BAD_REQUEST),
+        (r#""ref":{"name":"p"},"ref":{"name":"denied"},"#, StatusCode::BAD_REQUEST),
+        (r#""Ref":{"name":"denied"},"ref":{"name":"p"},"#, StatusCode::BAD_REQUEST),
+    ] {
+        assert_eq!(fixture.post(&[], &complete(denied)).await.status, expected, "{denied}");
+    }
+    assert_eq!(server.requests().len(), sent, "the server sees none of them");
+}
+
 /// Policies that read a hint.
 fn forbids_destructive_tools() -> Value {
     middleware(&[

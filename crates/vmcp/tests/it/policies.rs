@@ -186,6 +186,33 @@ async fn a_client_hears_only_of_resources_that_it_may_read() {
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
 }
 
+/// The attack: completions tell values of what the caller may not use.
+#[tokio::test]
+async fn a_completion_needs_permission_for_what_it_refers_to() {
+    let backend = Backend::start().await;
+    let policy = r#"permit(principal, action == Action::"get_prompt", resource == Prompt::"a_greet");"#;
+    let policy = json!([policy]).to_string();
+    let auth = format!("incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: {policy}}}}}");
+    let config = Server::config(&[("a", backend.url())], "");
+    let server = Server::of(&config.replace("incomingAuth: {type: anonymous}", &auth), None, None).await;
+    for client in [server.client().await, Client::modern(server.address, json!({}))] {
+        let complete = |reference: Value| {
+            let argument = json!({"name": "x", "value": ""});
+            client.request("completion/complete", json!({"ref": reference, "argument": argument}))
+        };
+        for denied in [
+            json!({"type": "ref/prompt", "name": "a_other"}),
+            json!({"type": "ref/resource", "uri": "kit://{id}"}),
+        ] {
+            let answer = complete(denied).await;
+            assert_eq!(answer["error"]["code"], 403, "{answer}");
+        }
+        let answer = complete(json!({"type": "ref/prompt", "name": "a_greet"})).await;
+        assert!(answer["result"]["completion"].is_object(), "{answer}");
+    }
+    server.stop().await;
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) })]
 

@@ -14,7 +14,7 @@ use skep_authz::{
     Action, Authorizer, Decision, Document, Hints, Principal, PrincipalKind, Resource, Treatment, treatment,
 };
 use skep_config::run_config;
-use skep_mcp::Rejection;
+use skep_mcp::{Rejection, TargetKind};
 use tracing::info;
 
 use super::{ChainContext, provider::Provider};
@@ -203,18 +203,42 @@ impl Authorization {
             Treatment::CheckEach(action) => {
                 let subscribed = message.envelope().map_err(rejected)?.subscribed_resources();
                 let subscribed = subscribed.map_err(|fault| rejected(fault.into()))?;
-                let Some(identity) =
-                    self.principal(exchange).filter(|_| subscribed.len() <= limits::DECISIONS)
-                else {
-                    return if subscribed.is_empty() { Ok(Vec::new()) } else { Err(denied()) };
+                self.requests_for(exchange, subscribed.into_iter().map(|uri| (action, uri)).collect())
+            }
+            Treatment::CheckReference => {
+                let named = message.envelope().map_err(rejected)?.references();
+                let named = named.map_err(|fault| rejected(fault.into()))?;
+                if named.is_empty() {
+                    return Err(denied());
+                }
+                let action = |kind| match kind {
+                    TargetKind::Prompt => Action::GetPrompt,
+                    _ => Action::ReadResource,
                 };
-                let request = |target| {
-                    let (hints, arguments) = (Hints::default(), None);
-                    AuthorizationRequest { kind, identity, action, target, hints, arguments }
-                };
-                Ok(subscribed.into_iter().map(request).collect())
+                self.requests_for(
+                    exchange,
+                    named.into_iter().map(|(kind, name)| (action(kind), name)).collect(),
+                )
             }
         }
+    }
+
+    /// The requests for all of these.
+    fn requests_for<'a>(
+        &self,
+        exchange: &'a Exchange,
+        named: Vec<(Action, Cow<'a, str>)>,
+    ) -> Result<Vec<AuthorizationRequest<'a>>, ErrorResponse> {
+        let Some(identity) = self.principal(exchange).filter(|_| named.len() <= limits::DECISIONS) else {
+            let denied = || exchange.reject(&Rejection::Denied);
+            return if named.is_empty() { Ok(Vec::new()) } else { Err(denied()) };
+        };
+        let kind = kind(exchange);
+        let request = |(action, target)| {
+            let (hints, arguments) = (Hints::default(), None);
+            AuthorizationRequest { kind, identity, action, target, hints, arguments }
+        };
+        Ok(named.into_iter().map(request).collect())
     }
 
     /// The arguments that the policies may read. A caller can send very many.
