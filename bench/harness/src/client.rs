@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, sync::Arc};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
@@ -11,6 +11,7 @@ use hyper::{
     client::conn::http1::{SendRequest, handshake},
 };
 use hyper_util::rt::TokioIo;
+use serde::Deserialize;
 use tokio::net::TcpStream;
 
 const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
@@ -66,13 +67,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a message, and reads the response.
+    /// Sends a request, and reads its result. An error that a server sends with the status 200 is an error here: it must not
+    /// count as a call.
     pub async fn send(&mut self, message: &Bytes) -> Result<Bytes> {
         let response = self.respond(message.clone()).await?;
         if !response.status().is_success() {
             bail!("a request failed with {}", response.status());
         }
-        Ok(response.into_body().collect().await?.to_bytes())
+        let body = response.into_body().collect().await?.to_bytes();
+        ensure_result(&body)?;
+        Ok(body)
     }
 
     /// Opens the stream of the session, which the server sends messages on. It is closed with the connection.
@@ -102,5 +106,58 @@ impl Connection {
             request = request.header("authorization", &**authorization);
         }
         Ok(request.body(Full::new(body))?)
+    }
+}
+
+/// The parts of a response that tell whether a call succeeded.
+#[derive(Deserialize)]
+struct Reply {
+    result: Option<Outcome>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Outcome {
+    #[serde(default)]
+    is_error: bool,
+}
+
+/// The response is the whole body, or the last event of a stream.
+fn ensure_result(body: &[u8]) -> Result<()> {
+    let message = if body.starts_with(b"{") {
+        body
+    } else {
+        let lines = body.split(|byte| *byte == b'\n').rev();
+        lines.filter_map(|line| line.strip_prefix(b"data:")).find(|data| data.len() > 1).unwrap_or_default()
+    };
+    let reply = serde_json::from_slice(message);
+    let succeeded = matches!(&reply, Ok(Reply { result: Some(outcome) }) if !outcome.is_error);
+    ensure!(succeeded, "a request failed: {}", String::from_utf8_lossy(body).trim());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ensure_result;
+
+    #[test]
+    fn only_a_result_counts_as_a_call() {
+        for result in [
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[]}}"#,
+            "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"isError\":false}}\r\n\r\n",
+            "id: 0\ndata:\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
+        ] {
+            ensure_result(result.as_bytes()).unwrap();
+        }
+        for error in [
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32603,"message":"a"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[],"isError":true}}"#,
+            "data: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"isError\":true}}\n\n",
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            "<html>",
+            "",
+        ] {
+            ensure_result(error.as_bytes()).unwrap_err();
+        }
     }
 }

@@ -53,13 +53,15 @@ impl Suite {
             .output()
             .await
             .unwrap();
-        let findings = findings(&output);
-        let stdout = String::from_utf8_lossy(&ran.stdout);
+        // It exits with 1 if a check failed, which the caller compares.
         assert!(
-            !findings.is_empty(),
-            "the suite reported nothing: {stdout}{}",
+            matches!(ran.status.code(), Some(0 | 1)),
+            "the suite failed: {}: {}{}",
+            ran.status,
+            String::from_utf8_lossy(&ran.stdout),
             String::from_utf8_lossy(&ran.stderr)
         );
+        let findings = findings(&output);
         fs::remove_dir_all(&output).ok();
         findings
     }
