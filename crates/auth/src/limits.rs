@@ -20,6 +20,8 @@ pub const DOCUMENT: usize = 512 << 10;
 pub const INTROSPECTION: usize = 64 << 10;
 /// The largest response of an exchange.
 pub const EXCHANGE: usize = 1 << 20;
+/// How long a token that was exchanged again, as the one before was rejected, is used although it is rejected, too.
+pub const REJECTION_PAUSE: Duration = Duration::from_secs(30);
 /// The introspection responses, and the exchanged tokens, that are cached.
 pub const CACHED: usize = 10_000;
 /// How long an introspection response is cached: a revoked token is accepted for this long.

@@ -17,6 +17,10 @@ pub(crate) const FIRST_LISTS_TIME: Duration = Duration::from_secs(5);
 pub(crate) const LISTS_AGE: Duration = Duration::from_secs(1);
 /// How long lists are used that a backend may have for one caller only.
 pub(crate) const OWN_LISTS_AGE: Duration = Duration::from_secs(30);
+/// How long a backend takes to fail at least that is not asked for them again at once, and how long it is left alone. Its caller would
+/// wait each time.
+pub(crate) const SLOW_FAILURE: Duration = Duration::from_millis(500);
+pub(crate) const UNLISTED_PAUSE: Duration = Duration::from_secs(30);
 /// How long a new session waits for lists that are being checked.
 pub(crate) const REFRESH_TIME: Duration = Duration::from_millis(500);
 /// The largest message of a backend.
@@ -49,8 +53,10 @@ pub(crate) const STREAM_QUEUE: usize = 256;
 pub(crate) const STREAM_BYTES: usize = 4 << 20;
 /// How many resources a session may subscribe to.
 pub(crate) const SUBSCRIPTIONS: usize = 1_000;
-/// The longest URI of one.
-pub(crate) const SUBSCRIBED_URI: usize = 2 << 10;
+/// The longest URI of one, and of what a template of resources is compared with, and the longest template.
+pub(crate) const URI: usize = 2 << 10;
+/// How many expressions such a template may have.
+pub(crate) const TEMPLATE_EXPRESSIONS: usize = 16;
 /// How many sessions at backends are waiting to be ended.
 pub(crate) const ENDING_SESSIONS: usize = 10_000;
 /// How many of them are ended at the same time, and how long each may take.

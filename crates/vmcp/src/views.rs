@@ -4,16 +4,21 @@
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, PoisonError, RwLock, Weak},
+    time::Instant,
 };
 
-use futures::future::{join, join_all};
-use skep_api::vmcp::Aggregation;
+use futures::{
+    StreamExt,
+    future::{join, join_all},
+    stream::FuturesUnordered,
+};
+use skep_api::vmcp::{Aggregation, ConflictResolution};
 use tokio::{sync::watch, time::timeout};
 use tracing::warn;
 
 use crate::{
     backend::{Backend, BackendError, Blueprint, Caller, Factory},
-    catalog::{Catalog, Composite, LeftOut, Lists, Member, NotOffered},
+    catalog::{Catalog, Composite, LeftOut, Lists, Member, NotOffered, Origin},
     limits,
     session::ClientSession,
 };
@@ -33,6 +38,21 @@ pub(crate) struct Views {
     /// Lists of backends for single callers.
     lists: Mutex<Vec<Weak<Lists>>>,
     policy: ViewPolicy,
+}
+
+/// Who has what a request names.
+pub(crate) struct Found {
+    /// None if it is the virtual server itself.
+    pub(crate) backend: Option<Arc<str>>,
+    /// Whether it has a name, and not an address, which no prefix makes unique.
+    pub(crate) is_named: bool,
+}
+
+impl Found {
+    /// A resource.
+    pub(crate) fn at(origin: &Origin) -> Self {
+        Self { backend: Some(origin.backend.clone()), is_named: false }
+    }
 }
 
 /// How views are made.
@@ -116,20 +136,81 @@ impl Views {
     /// time, for a while: others follow with `list_changed`.
     pub(crate) async fn catalog(&self, session: &ClientSession, caller: &Caller) -> Arc<Catalog> {
         let backends = self.backends();
-        let is_new = session.last_catalog().is_none();
-        let missing = backends
-            .values()
-            .filter(|backend| self.is_for_each(backend) && session.needs_own_lists(&backend.name));
-        let missing: Vec<&Arc<Backend>> = missing.collect();
-        if is_new || !missing.is_empty() {
-            let shared = join_all(backends.values().filter(|_| is_new).map(|backend| async {
-                backend.first_lists().await;
-                backend.fresh_lists().await;
-            }));
-            let own = join_all(missing.into_iter().map(|backend| self.read_own(session, backend, caller)));
-            timeout(limits::FIRST_LISTS_TIME, join(shared, own)).await.ok();
-        }
+        join_all(backends.values().map(|backend| self.prepare(session, backend, caller))).await;
+        session.have_listed_all();
         self.current(session)
+    }
+
+    /// The same for a request that names something. If it is known who has that, other backends are not waited for.
+    pub(crate) async fn catalog_with(
+        &self,
+        session: &ClientSession,
+        caller: &Caller,
+        find: impl Fn(&Catalog) -> Option<Found>,
+    ) -> Arc<Catalog> {
+        let known = self.current(session);
+        let found = find(&known).filter(|found| self.is_certain(found, session));
+        let Some(found) = found else { return self.catalog_until(session, caller, find).await };
+        let Some(backend) = found.backend.and_then(|backend| self.backend(&backend)) else { return known };
+        self.prepare(session, &backend, caller).await;
+        self.current(session)
+    }
+
+    /// Waits for backends until it is known who has what a request names.
+    async fn catalog_until(
+        &self,
+        session: &ClientSession,
+        caller: &Caller,
+        find: impl Fn(&Catalog) -> Option<Found>,
+    ) -> Arc<Catalog> {
+        let backends = self.backends();
+        let unprepared = backends.values().filter(|backend| self.is_unprepared(session, backend));
+        let mut waiting: FuturesUnordered<_> =
+            unprepared.map(|backend| self.prepare(session, backend, caller)).collect();
+        while waiting.next().await.is_some() {
+            let known = self.current(session);
+            if find(&known).is_some_and(|found| self.is_certain(&found, session)) {
+                return known;
+            }
+        }
+        session.have_listed_all();
+        self.current(session)
+    }
+
+    /// Whether no backend that has not been listed for this session could have what was found.
+    fn is_certain(&self, found: &Found, session: &ClientSession) -> bool {
+        let is_prefixed = match self.policy.aggregation.conflict_resolution.unwrap_or_default() {
+            ConflictResolution::Prefix => found.is_named,
+            ConflictResolution::Priority | ConflictResolution::Manual => false,
+        };
+        let is_listed =
+            |backend: &Arc<Backend>| !self.is_for_each(backend) || session.has_tried_to_list(&backend.name);
+        is_prefixed || (session.has_listed_all() && self.backends().values().all(is_listed))
+    }
+
+    fn is_unprepared(&self, session: &ClientSession, backend: &Backend) -> bool {
+        !session.has_listed(&backend.name)
+            || (self.is_for_each(backend) && session.needs_own_lists(&backend.name))
+    }
+
+    /// Makes sure that it is known what a backend offers this client, if it responds in time.
+    async fn prepare(&self, session: &ClientSession, backend: &Arc<Backend>, caller: &Caller) {
+        let shared = async {
+            if !session.has_listed(&backend.name) {
+                let listed = async {
+                    backend.first_lists().await;
+                    backend.fresh_lists().await;
+                };
+                timeout(limits::FIRST_LISTS_TIME, listed).await.ok();
+                session.have_listed(&backend.name);
+            }
+        };
+        let own = async {
+            if self.is_for_each(backend) && session.needs_own_lists(&backend.name) {
+                self.read_own(session, backend, caller).await;
+            }
+        };
+        join(shared, own).await;
     }
 
     /// Whether what a backend offers may be different for each caller.
@@ -142,8 +223,7 @@ impl Views {
     pub(crate) async fn announced(&self, session: &ClientSession, caller: &Caller) -> Arc<Catalog> {
         let backends = self.backends();
         let expired = backends.values().filter(|backend| session.has_expired_lists(&backend.name));
-        let read = join_all(expired.map(|backend| self.read_own(session, backend, caller)));
-        timeout(limits::FIRST_LISTS_TIME, read).await.ok();
+        join_all(expired.map(|backend| self.read_own(session, backend, caller))).await;
         self.peek(session)
     }
 
@@ -155,7 +235,11 @@ impl Views {
     /// Reads what a backend offers this caller. If that fails, the caller sees what it was offered before, or else what the
     /// virtual server itself is offered: a call then fails with the reason.
     async fn read_own(&self, session: &ClientSession, backend: &Arc<Backend>, caller: &Caller) {
+        let started = Instant::now();
         let read = async {
+            if backend.is_cut_off() {
+                return Err(BackendError::CircuitOpen);
+            }
             let link = session.links.get(backend, caller).await?;
             let lists = backend.lists(&link, caller).await;
             if lists == Err(BackendError::SessionLost) {
@@ -163,11 +247,12 @@ impl Views {
             }
             lists
         };
-        match read.await {
+        let read = timeout(limits::FIRST_LISTS_TIME, read).await;
+        match read.unwrap_or(Err(BackendError::Timeout(limits::FIRST_LISTS_TIME))) {
             Ok(lists) => session.set_own_lists(&backend.name, self.interned(backend, lists)),
             Err(error) => {
                 warn!(backend = &*backend.name, %error, "a backend cannot be listed for a caller");
-                session.set_unlisted(&backend.name, error.to_string());
+                session.set_unlisted(&backend.name, error.to_string(), started.elapsed());
             }
         }
     }

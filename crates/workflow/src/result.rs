@@ -2,11 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-/// What other steps see of a result: its structure, or one that is made of its content.
+/// What other steps see of a result: its structure, whatever that is, or one that is made of its content.
 pub fn output(result: &Value) -> Value {
     match result.get("structuredContent") {
-        Some(structured @ Value::Object(_)) => structured.clone(),
-        _ => Value::Object(of_content(result)),
+        None | Some(Value::Null) => Value::Object(of_content(result)),
+        Some(structured) => structured.clone(),
     }
 }
 

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{CallLog, Middleware, Telemetry, ToolSource, calls::Calls, type_name};
+use super::{CallLog, Middleware, Telemetry, Tools, calls::Calls, type_name};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -31,11 +31,7 @@ struct Named {
 }
 
 impl Named {
-    async fn request(
-        &self,
-        exchange: &mut Exchange,
-        tools: Option<&dyn ToolSource>,
-    ) -> Result<(), ErrorResponse> {
+    async fn request(&self, exchange: &mut Exchange, tools: Option<Tools<'_>>) -> Result<(), ErrorResponse> {
         let passed = self.middleware.request(exchange, tools).await;
         if passed.is_err() {
             exchange.rejected_by = Some(self.type_);
@@ -116,14 +112,6 @@ impl Chain {
         self.reads_responses
     }
 
-    /// Whether policies may read hints of the tools that are called.
-    pub fn reads_hints(&self) -> bool {
-        self.middlewares.iter().any(|middleware| match &middleware.middleware {
-            Middleware::Authorization(authorization) => authorization.reads_hints(),
-            _ => false,
-        })
-    }
-
     /// The middleware for traces and metrics, if there is one.
     pub fn telemetry(&self) -> Option<&Telemetry> {
         self.middlewares.iter().find_map(|middleware| match &middleware.middleware {
@@ -169,12 +157,12 @@ impl Chain {
         Ok(())
     }
 
-    /// Passes an admitted request through the other middlewares in turn. The first that rejects it responds. `tools` are those of the
-    /// server, if the endpoint does not know them itself.
+    /// Passes an admitted request through the other middlewares in turn. The first that rejects it responds. `tools` are those
+    /// that it may call.
     pub async fn request(
         &self,
         exchange: &mut Exchange,
-        tools: Option<&dyn ToolSource>,
+        tools: Option<Tools<'_>>,
     ) -> Result<(), ErrorResponse> {
         // A compressed response cannot be parsed.
         if self.reads_responses {

@@ -32,7 +32,7 @@ use crate::{
 use audit::Audit;
 use authentication::Authentication;
 use authorization::Authorization;
-pub use authorization::{ToolSource, tool_hints};
+pub use authorization::{CallerTools, ToolSource, Tools, tool_hints};
 use aws_sts::AwsSts;
 pub use calls::{CALLS_EVENT, CONNECTIONS_EVENT, COUNTS_EVENT, Call, CallLog, CallsPage, Counts, Traffic};
 pub use chain::{Chain, ChainContext, InFlight};
@@ -125,12 +125,8 @@ impl Middleware {
         }
     }
 
-    /// Lets the request pass, changes it, or responds to it. `tools` are those of the server, if the endpoint does not know them itself.
-    async fn request(
-        &self,
-        exchange: &mut Exchange,
-        tools: Option<&dyn ToolSource>,
-    ) -> Result<(), ErrorResponse> {
+    /// Lets the request pass, changes it, or responds to it. `tools` are those that it may call.
+    async fn request(&self, exchange: &mut Exchange, tools: Option<Tools<'_>>) -> Result<(), ErrorResponse> {
         // Those that send requests themselves are in boxes, so that requests without them do not carry their size around.
         match self {
             Self::Origin(middleware) => middleware.request(exchange),

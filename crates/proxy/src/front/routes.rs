@@ -15,7 +15,7 @@ use skep_gateway::{
     headers::{MCP_PROTOCOL_VERSION, last_forwarded},
     http::{Body, ErrorResponse, response},
     message::{self, Exchange},
-    middleware::{METRICS, Telemetry, not_served},
+    middleware::{METRICS, Telemetry, Tools, not_served},
 };
 use skep_mcp::{Era, Rejection, Revision};
 
@@ -88,7 +88,7 @@ impl Proxy {
         let parse = |headers: &HeaderMap, body: &_| self.server.parse(headers, body);
         message::read(exchange, body, self.chain.body_limit(), parse).await?;
         exchange.describe();
-        self.chain.request(exchange, Some(self)).await?;
+        self.chain.request(exchange, Some(Tools::OfServer(self))).await?;
         let response = self.server.send(exchange, &self.chain).await;
         let response = response.map_err(|rejection| exchange.reject(&rejection))?;
         Ok(self.chain.filter(exchange, response, &self.budget).await)

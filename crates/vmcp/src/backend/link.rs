@@ -1,6 +1,6 @@
 //! A session with a backend. Backends of 2026-07-28 have none: then it is only known how to speak to them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use skep_mcp::{
@@ -8,7 +8,8 @@ use skep_mcp::{
     header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encoded_name},
 };
 
-use super::{Capabilities, OutgoingRequest, http_sse, request::Form};
+use super::{Capabilities, OutgoingRequest, http_sse, questions::Questions, request::Form};
+use crate::session::Level;
 
 /// A session with a backend.
 #[derive(Debug)]
@@ -20,6 +21,10 @@ pub(crate) struct Link {
     pub(super) client: Arc<str>,
     /// The stream of all messages, of a backend that speaks HTTP+SSE.
     pub(super) stream: Option<http_sse::Stream>,
+    /// What the backend has requested of the client.
+    pub(crate) questions: Questions,
+    /// The lowest level of log messages that calls of clients of 2026-07-28 have had it send.
+    level: Mutex<Option<Level>>,
 }
 
 /// A session at a backend that any replica can use.
@@ -30,6 +35,32 @@ pub(crate) struct Resumable {
 }
 
 impl Link {
+    pub(super) fn new(
+        revision: Revision,
+        capabilities: Capabilities,
+        session: Option<HeaderValue>,
+        client: Arc<str>,
+        stream: Option<http_sse::Stream>,
+    ) -> Self {
+        let (questions, level) = (Questions::default(), Mutex::default());
+        Self { revision, capabilities, session, client, stream, questions, level }
+    }
+
+    /// One with a backend that has no sessions.
+    pub(super) fn modern(capabilities: Capabilities, client: Arc<str>) -> Self {
+        Self::new(Revision::V2026_07_28, capabilities, None, client, None)
+    }
+
+    /// Whether the backend must be sent that it is to send log messages of this level: it does not send them yet.
+    pub(crate) fn lower_level(&self, wanted: Level) -> bool {
+        let mut level = self.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_lower = level.is_none_or(|set| wanted < set);
+        if is_lower {
+            *level = Some(wanted);
+        }
+        is_lower
+    }
+
     /// How requests of this session are written.
     pub(crate) fn form(&self) -> Form<'_> {
         Form { era: self.revision.era(), capabilities: &self.client, log_level: None }

@@ -14,6 +14,7 @@ mod listen;
 mod listing;
 mod messages;
 mod open;
+mod questions;
 mod request;
 mod result_type;
 mod resume;

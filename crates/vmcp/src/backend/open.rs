@@ -21,14 +21,9 @@ impl Backend {
         if self.transport == BackendTransport::Sse {
             return None;
         }
-        Some(Link {
-            revision: known.revision,
-            // What the backend declares is the same for all sessions.
-            capabilities: self.declared(),
-            session: Some(HeaderValue::from_str(&known.session).ok()?),
-            client: client.clone(),
-            stream: None,
-        })
+        let session = HeaderValue::from_str(&known.session).ok()?;
+        // What the backend declares is the same for all sessions.
+        Some(Link::new(known.revision, self.declared(), Some(session), client.clone(), None))
     }
 
     /// Opens a session for a client with these capabilities, in the client's own era if the backend speaks both: then
@@ -43,13 +38,7 @@ impl Backend {
             Some(spoken) => spoken,
             None => self.discover(caller).await?,
         };
-        let modern = |capabilities| Link {
-            revision: Revision::V2026_07_28,
-            capabilities,
-            session: None,
-            client: client.clone(),
-            stream: None,
-        };
+        let modern = |capabilities| Link::modern(capabilities, client.clone());
         if let Some(capabilities) = spoken.modern_for(preferred) {
             return Ok(modern(capabilities));
         }
@@ -65,13 +54,7 @@ impl Backend {
 
     /// Learns which revisions it speaks.
     async fn discover(&self, caller: &Caller) -> Result<Spoken, BackendError> {
-        let link = Link {
-            revision: Revision::V2026_07_28,
-            capabilities: Capabilities::default(),
-            session: None,
-            client: "{}".into(),
-            stream: None,
-        };
+        let link = Link::modern(Capabilities::default(), "{}".into());
         let spoken = match self.call(&link, caller, "server/discover", None).await {
             Ok(result) => Spoken::discovered(Raw::spelled(&result).ok_or(BackendError::Malformed)?),
             // It cannot be spoken to in another way either.
@@ -115,13 +98,8 @@ impl Backend {
         let agreed = result.get("protocolVersion").and_then(Raw::as_text);
         let capabilities = Capabilities::new(result.get("capabilities"));
         self.set_declared(capabilities);
-        let link = Link {
-            revision: agreed.and_then(|version| Revision::named(version.as_bytes())).unwrap_or(latest),
-            capabilities,
-            session,
-            client: client.clone(),
-            stream,
-        };
+        let revision = agreed.and_then(|version| Revision::named(version.as_bytes())).unwrap_or(latest);
+        let link = Link::new(revision, capabilities, session, client.clone(), stream);
         self.notify(&link, caller, r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.into())
             .await?;
         Ok(link)

@@ -48,16 +48,19 @@ impl Backend {
             return self.post_to(stream, caller, headers, &id.unwrap_or_default(), body).await;
         }
         let head = self.post(caller, headers, body).await?;
-        if head.response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
-            return Err(match self.has_session(link, caller).await {
-                true => BackendError::Status(StatusCode::NOT_FOUND),
-                false => BackendError::SessionLost,
-            });
+        let status = head.response.status();
+        // Some servers say so with the status of a malformed request.
+        if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
+            && link.session.is_some()
+            && self.has_lost(link, caller, status).await
+        {
+            return Err(BackendError::SessionLost);
         }
         Messages::of(head, &self.budget_of(caller), self.timeout).await
     }
 
-    async fn has_session(&self, link: &Link, caller: &Caller) -> bool {
+    /// Whether the backend responds to everything in this session with this status.
+    async fn has_lost(&self, link: &Link, caller: &Caller, status: StatusCode) -> bool {
         let ping = async {
             let (_, body) = self.own("ping", None, link)?;
             let request = OutgoingRequest::new("ping", body);
@@ -65,7 +68,7 @@ impl Backend {
             link.request_headers(&mut headers, &request);
             self.post(caller, headers, request.body).await
         };
-        ping.await.is_ok_and(|head| head.response.status().is_success())
+        ping.await.is_ok_and(|head| head.response.status() == status)
     }
 
     /// Sends a notification, or a response to the backend.

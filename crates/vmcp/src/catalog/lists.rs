@@ -1,6 +1,9 @@
 //! What one backend offers, as it was received.
 
-use skep_mcp::{Fault, List, Raw};
+use skep_mcp::{Fault, Kind, List, Raw};
+use tracing::debug;
+
+use super::rename::{with, without};
 
 /// The lists of a backend.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,14 +66,37 @@ pub(crate) fn key_field(list: List) -> &'static str {
     }
 }
 
-/// The items of one page. One without a key cannot be used, and is left out.
+/// The items of one page. One without a key cannot be used, and is left out, and so is a tool whose arguments are no object: clients
+/// would reject the whole list.
 pub(crate) fn page(result: Raw<'_>, list: List) -> Result<Vec<Item>, Fault> {
     let items = result.get(field(list)).map(Raw::items).transpose()?.unwrap_or_default();
     let item = |raw: Raw<'_>| {
         let key = raw.get(key_field(list))?.as_text()?;
-        Some(Item { key: key.into(), json: raw.as_str().into() })
+        let json = if list == List::Tools { callable(raw)? } else { raw.as_str().into() };
+        Some(Item { key: key.into(), json })
     };
     Ok(items.into_iter().filter_map(item).collect())
+}
+
+/// The tool with a schema of its arguments, unless that is for something else.
+fn callable(tool: Raw<'_>) -> Option<Box<str>> {
+    const INPUT: &str = "inputSchema";
+    const OBJECT: &str = r#"{"type":"object"}"#;
+    let Some(schema) = tool.get(INPUT) else { return Some(with(tool.as_str(), INPUT, OBJECT)) };
+    match schema.get("type").map(|name| name.as_text()) {
+        Some(Some(name)) if name == "object" => Some(tool.as_str().into()),
+        None if schema.kind() == Kind::Object => {
+            let schema = with(schema.as_str(), "type", r#""object""#);
+            Some(with(&without(tool.as_str(), INPUT), INPUT, &schema))
+        }
+        _ => {
+            debug!(
+                tool = tool.get("name").map(|name| name.as_str()),
+                "the arguments of a tool are no object"
+            );
+            None
+        }
+    }
 }
 
 #[cfg(test)]
@@ -79,9 +105,32 @@ mod tests {
 
     #[test]
     fn an_item_keeps_its_bytes_and_one_without_a_name_is_left_out() {
-        let result = r#"{"tools":[{"name":"a","x":1e2, "_meta":{}},{"title":"nameless"},{"name":"b"}]}"#;
-        let tools = page(Raw::spelled(result).unwrap(), List::Tools).unwrap();
-        let tools: Vec<_> = tools.iter().map(|item| (&*item.key, &*item.json)).collect();
-        assert_eq!(tools, [("a", r#"{"name":"a","x":1e2, "_meta":{}}"#), ("b", r#"{"name":"b"}"#)]);
+        let result = r#"{"prompts":[{"name":"a","x":1e2, "_meta":{}},{"title":"nameless"},{"name":"b"}]}"#;
+        let prompts = page(Raw::spelled(result).unwrap(), List::Prompts).unwrap();
+        let prompts: Vec<_> = prompts.iter().map(|item| (&*item.key, &*item.json)).collect();
+        assert_eq!(prompts, [("a", r#"{"name":"a","x":1e2, "_meta":{}}"#), ("b", r#"{"name":"b"}"#)]);
+    }
+
+    #[test]
+    fn every_tool_has_a_schema_of_an_object() {
+        for (tool, seen) in [
+            (
+                r#"{"name":"a","inputSchema":{ "type":"object"}}"#,
+                Some(r#"{"name":"a","inputSchema":{ "type":"object"}}"#),
+            ),
+            (r#"{"name":"a"}"#, Some(r#"{"name":"a","inputSchema":{"type":"object"}}"#)),
+            (
+                r#"{"inputSchema":{"x":1},"name":"a"}"#,
+                Some(r#"{"name":"a","inputSchema":{"x":1,"type":"object"}}"#),
+            ),
+            (r#"{"name":"a","inputSchema":null}"#, None),
+            (r#"{"name":"a","inputSchema":[]}"#, None),
+            (r#"{"name":"a","inputSchema":{"type":"string"}}"#, None),
+            (r#"{"name":"a","inputSchema":{"type":["object"]}}"#, None),
+        ] {
+            let result = format!(r#"{{"tools":[{tool}]}}"#);
+            let tools = page(Raw::spelled(&result).unwrap(), List::Tools).unwrap();
+            assert_eq!(tools.first().map(|tool| &*tool.json), seen, "{tool}");
+        }
     }
 }

@@ -20,6 +20,7 @@ use tokio::sync::OnceCell;
 use tracing::warn;
 
 use crate::{
+    limits,
     scripts::{self, EXECUTE_TOOL_SCRIPT},
     search::ToolIndex,
 };
@@ -137,10 +138,10 @@ impl Catalog {
     /// Where a resource is read: at the backend that has it, or else at the one whose template fits.
     pub(crate) fn resource(&self, uri: &str) -> Option<&Entry> {
         let fits = |entry: &&Entry| UriTemplate::new(&entry.key).matches(uri);
-        self.resources
-            .get(uri)
-            .or_else(|| self.templates.get(uri))
-            .or_else(|| self.templates.iter().find(fits))
+        // A request compares it with very many templates.
+        let is_short = uri.len() <= limits::URI;
+        let expanded = || is_short.then(|| self.templates.iter().find(fits)).flatten();
+        self.resources.get(uri).or_else(|| self.templates.get(uri)).or_else(expanded)
     }
 
     /// Whether no backend has been listed, so that there is nothing in it.

@@ -3,6 +3,8 @@
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 
+use skep_mcp::Era;
+
 use super::Entry;
 use crate::limits;
 
@@ -24,6 +26,7 @@ impl Page {
     pub(super) fn after<'a>(
         cursor: Option<&str>,
         entries: impl Iterator<Item = &'a Entry>,
+        era: Era,
     ) -> Result<Self, InvalidCursor> {
         let last = cursor.map(decoded).transpose()?;
         let mut rest = entries.skip_while(|entry| last.as_deref().is_some_and(|last| *entry.key <= *last));
@@ -33,7 +36,7 @@ impl Page {
             if last.is_some() {
                 page.items.push(',');
             }
-            page.items.push_str(&entry.json);
+            page.items.push_str(entry.json_for(era));
             last = Some(&entry.key);
         }
         page.items.push(']');

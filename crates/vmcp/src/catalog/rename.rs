@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use serde_json::Value;
 use skep_api::tools::ToolAnnotations;
-use skep_mcp::Raw;
+use skep_mcp::{Object, Raw};
 
 /// What is different about an item.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +43,27 @@ pub(super) fn changed(json: &str, changes: Changes<'_>) -> Box<str> {
 /// The item with another description.
 pub(crate) fn described(json: &str, description: &str) -> Box<str> {
     changed(json, Changes { description: Some(description), ..Changes::default() })
+}
+
+/// The item without this field.
+pub(super) fn without(json: &str, field: &str) -> Box<str> {
+    let entries = Raw::spelled(json).and_then(|item| item.entries().ok()).unwrap_or_default();
+    let mut object = Object::default();
+    for (key, value) in entries.iter().filter(|(key, _)| key.decoded() != field) {
+        object.put(key.raw().as_str(), value.as_str());
+    }
+    object.json().into()
+}
+
+/// The item with this field, as JSON, which it lacks.
+pub(super) fn with(json: &str, field: &str, value: &str) -> Box<str> {
+    let entries = Raw::spelled(json).and_then(|item| item.entries().ok()).unwrap_or_default();
+    let mut object = Object::default();
+    for (key, value) in &entries {
+        object.put(key.raw().as_str(), value.as_str());
+    }
+    object.put(&text(field), value);
+    object.json().into()
 }
 
 fn text(text: &str) -> String {

@@ -2,12 +2,15 @@
 
 use std::{fmt, sync::Arc};
 
+use skep_mcp::{Era, Raw};
+
 use super::{
     composites::Composite,
     conflicts::Candidate,
     page::{InvalidCursor, Page},
-    rename::{Changes, changed},
+    rename::{Changes, changed, without},
 };
+use crate::views::Found;
 
 /// An item that is offered, and where it is.
 #[derive(Debug)]
@@ -16,7 +19,9 @@ pub(crate) struct Entry {
     pub(crate) key: Box<str>,
     pub(crate) provider: Provider,
     /// All of it, as clients see it.
-    pub(super) json: Box<str>,
+    json: Box<str>,
+    /// The same for clients before 2026-07-28, where that is different.
+    older: Option<Box<str>>,
     is_listed: bool,
 }
 
@@ -53,12 +58,17 @@ pub(crate) struct BackendTool<'a> {
 impl Entry {
     /// A tool of the virtual server itself.
     pub(super) fn own(name: &str, provider: Provider, json: String) -> Self {
-        Self { key: name.into(), provider, json: json.into(), is_listed: true }
+        Self { key: name.into(), provider, json: json.into(), older: None, is_listed: true }
     }
 
     /// All of it, as clients see it.
     pub(crate) fn json(&self) -> &str {
         &self.json
+    }
+
+    /// The same for clients of this era.
+    pub(crate) fn json_for(&self, era: Era) -> &str {
+        self.older.as_deref().filter(|_| era == Era::Legacy).unwrap_or(&self.json)
     }
 
     /// Where it comes from, if a backend provides it.
@@ -67,6 +77,16 @@ impl Entry {
             Provider::Backend(origin) => Some(origin),
             Provider::Composite(_) | Provider::Scripts => None,
         }
+    }
+
+    /// Who has it. Nobody has all that a script may call.
+    pub(crate) fn found(&self) -> Option<Found> {
+        let backend = match &self.provider {
+            Provider::Backend(origin) => Some(origin.backend.clone()),
+            Provider::Composite(_) => None,
+            Provider::Scripts => return None,
+        };
+        Some(Found { backend, is_named: true })
     }
 
     /// The workflow that it runs, if it is a composite tool.
@@ -145,14 +165,27 @@ impl Table {
     }
 
     /// One page of the list.
-    pub(crate) fn page(&self, cursor: Option<&str>) -> Result<Page, InvalidCursor> {
-        Page::after(cursor, self.0.iter().filter(|entry| entry.is_listed))
+    pub(crate) fn page(&self, cursor: Option<&str>, era: Era) -> Result<Page, InvalidCursor> {
+        Page::after(cursor, self.0.iter().filter(|entry| entry.is_listed), era)
     }
 }
 
 impl From<Candidate> for Entry {
     fn from(candidate: Candidate) -> Self {
         let Candidate { origin, name, json, is_listed } = candidate;
-        Self { key: name.into(), provider: Provider::Backend(origin), json, is_listed }
+        let older = older(&json);
+        Self { key: name.into(), provider: Provider::Backend(origin), json, older, is_listed }
     }
+}
+
+/// A tool as clients before 2026-07-28 know it, if that is different: the results of tools are objects there. One tool with another
+/// schema would make them reject the whole list.
+fn older(json: &str) -> Option<Box<str>> {
+    const OUTPUT: &str = "outputSchema";
+    if !json.contains(OUTPUT) {
+        return None;
+    }
+    let item = Raw::spelled(json)?;
+    let is_object = item.get(OUTPUT)?.get("type").and_then(Raw::as_text).is_some_and(|name| name == "object");
+    (!is_object).then(|| without(json, OUTPUT))
 }

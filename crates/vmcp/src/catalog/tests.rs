@@ -1,4 +1,5 @@
 use serde_json::json;
+use skep_mcp::Era;
 
 use super::*;
 
@@ -30,7 +31,7 @@ fn a_prefix_makes_every_name_unique() {
     assert_eq!(names(&catalog, List::Prompts), expected);
     let entry = catalog.table(List::Tools).get("beta.echo").unwrap();
     assert_eq!(
-        (entry.origin().unwrap().to_string(), &*entry.json),
+        (entry.origin().unwrap().to_string(), entry.json()),
         ("beta.echo".into(), r#"{"name":"beta.echo"}"#)
     );
 }
@@ -72,9 +73,9 @@ fn pages_have_every_item_once_whatever_changes_meanwhile() {
     let many: Vec<&str> = many.iter().map(String::as_str).collect();
     let all = Catalog::new(&[member("a", &many)], &Aggregation::default(), &[], &[]);
     let fewer = Catalog::new(&[member("a", &many[1..])], &Aggregation::default(), &[], &[]);
-    let first = all.table(List::Tools).page(None).unwrap();
-    let second = fewer.table(List::Tools).page(first.next.as_deref()).unwrap();
-    let third = all.table(List::Tools).page(second.next.as_deref()).unwrap();
+    let first = all.table(List::Tools).page(None, Era::Modern).unwrap();
+    let second = fewer.table(List::Tools).page(first.next.as_deref(), Era::Modern).unwrap();
+    let third = all.table(List::Tools).page(second.next.as_deref(), Era::Modern).unwrap();
     let counts = [first, second, third].map(|page| {
         let items: Vec<serde_json::Value> = serde_json::from_str(&page.items).unwrap();
         (items.len(), items[0]["name"].as_str().unwrap().to_owned(), page.next.is_some())
@@ -82,6 +83,6 @@ fn pages_have_every_item_once_whatever_changes_meanwhile() {
     let expected = [(1_000, "a_t0000", true), (1_000, "a_t1000", true), (500, "a_t2000", false)];
     assert_eq!(counts, expected.map(|(count, first, more)| (count, first.to_owned(), more)));
     for cursor in ["!!", "", "_w"] {
-        assert_eq!(all.table(List::Tools).page(Some(cursor)), Err(InvalidCursor), "{cursor}");
+        assert_eq!(all.table(List::Tools).page(Some(cursor), Era::Modern), Err(InvalidCursor), "{cursor}");
     }
 }

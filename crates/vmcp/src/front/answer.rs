@@ -2,19 +2,25 @@
 
 use skep_mcp::{Era, Kind, Method, Object, Raw};
 
-use super::rpc::{Cacheable, RpcError, complete, needing_input};
+use super::{
+    Sender,
+    rpc::{Cacheable, RpcError, complete, needing_input},
+};
 use crate::backend::{BackendError, ResultType, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
 const OF_CONNECTION: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// The result for a client of this era, or why it is none.
+/// The result for the sender of a request, which is of this era, or why it is none.
 pub(super) fn translated(
     result: Raw<'_>,
     method: Method,
     era: Era,
+    sender: Sender,
     server: &str,
 ) -> Result<String, BackendError> {
+    // Older clients reject a result whose structure is no object. Scripts and workflows can use it.
+    let needs_object = era == Era::Legacy && sender != Sender::OwnTool;
     let is_tool = method == Method::ToolsCall;
     let entries = match result.kind() {
         Kind::Object => result.entries().map_err(|_| BackendError::Result("is malformed"))?,
@@ -31,8 +37,7 @@ pub(super) fn translated(
             "content" if is_tool && value.kind() != Kind::Array => {
                 return Err(BackendError::Result("has content that is no list"));
             }
-            // Clients reject a result whose structure is no object.
-            "structuredContent" if is_tool && value.kind() != Kind::Object => {}
+            "structuredContent" if is_tool && needs_object && value.kind() != Kind::Object => {}
             name if OF_CONNECTION.contains(&name) => {}
             name => {
                 has_content |= name == "content";
@@ -80,7 +85,12 @@ mod tests {
     use super::*;
 
     fn legacy(result: &str) -> Result<String, BackendError> {
-        translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Legacy, "kit")
+        translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Legacy, Sender::Client, "kit")
+    }
+
+    fn modern(result: &str) -> Result<String, BackendError> {
+        let result = Raw::spelled(result).unwrap();
+        translated(result, Method::ToolsCall, Era::Modern, Sender::Client, "kit")
     }
 
     #[test]
@@ -90,8 +100,7 @@ mod tests {
             legacy(result).unwrap(),
             r#"{"content":[{"type":"new","x":1e2}],"other":[],"_meta":{"a":1}}"#
         );
-        let modern =
-            translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Modern, "kit").unwrap();
+        let modern = modern(result).unwrap();
         assert_eq!(
             modern,
             r#"{"content":[{"type":"new","x":1e2}],"other":[],"resultType":"complete","_meta":{"a":1,"io.modelcontextprotocol/serverInfo":{"name":"kit","version":"dev"}}}"#
@@ -101,8 +110,7 @@ mod tests {
     #[test]
     fn a_result_that_needs_input_is_passed_on_to_a_client_that_knows_it() {
         let result = r#"{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"}},"requestState":"s"}"#;
-        let modern =
-            translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Modern, "kit").unwrap();
+        let modern = modern(result).unwrap();
         assert_eq!(
             modern,
             r#"{"inputRequests":{"a":{"method":"roots/list"}},"requestState":"s","resultType":"input_required","_meta":{"io.modelcontextprotocol/serverInfo":{"name":"kit","version":"dev"}}}"#
@@ -113,7 +121,13 @@ mod tests {
     fn what_clients_could_not_read_is_completed_or_rejected() {
         assert_eq!(legacy("{}").unwrap(), r#"{"content":[]}"#);
         assert_eq!(legacy("null").unwrap(), r#"{"content":[]}"#);
-        assert_eq!(legacy(r#"{"content":[],"structuredContent":[1]}"#).unwrap(), r#"{"content":[]}"#);
+        let list = r#"{"content":[],"structuredContent":[1]}"#;
+        assert_eq!(legacy(list).unwrap(), r#"{"content":[]}"#);
+        assert!(modern(list).unwrap().starts_with(list.trim_end_matches('}')));
+        let of_own_tool = Raw::spelled(list).unwrap();
+        let of_own_tool =
+            translated(of_own_tool, Method::ToolsCall, Era::Legacy, Sender::OwnTool, "kit").unwrap();
+        assert_eq!(of_own_tool, list);
         assert!(legacy(r#"{"content":"text"}"#).is_err() && legacy("[]").is_err());
     }
 }

@@ -17,12 +17,15 @@ use super::{
     parameters::parameter_headers,
     relay::{Relay, Sent, respond},
     rpc::{self, RpcError},
+    running::Running,
     subscribe::report,
 };
 use crate::{
     backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
     catalog::{BackendTool, Catalog, Composite, Origin, Provider},
-    session::Level,
+    limits,
+    session::{InFlight, Level, Numbering},
+    views::Found,
 };
 
 /// What a request is for.
@@ -30,6 +33,19 @@ enum Target {
     Backend(Route),
     Composite(Arc<Composite>),
     Scripts,
+}
+
+impl Target {
+    /// Who has it. Nobody has all that a script may call.
+    fn found(&self) -> Option<Found> {
+        match self {
+            Self::Backend(route) => {
+                Some(Found { backend: Some(route.backend.clone()), is_named: route.rename.is_some() })
+            }
+            Self::Composite(_) => Some(Found { backend: None, is_named: true }),
+            Self::Scripts => None,
+        }
+    }
 }
 
 /// What a request is about, and where it is.
@@ -70,11 +86,15 @@ impl Front {
         if let Some(response) = self.search_response(request).await {
             return response;
         }
-        let catalog = self.views.catalog(&request.session, &request.caller).await;
+        let find =
+            |catalog: &Catalog| self.target_of(request, catalog).ok()?.and_then(|target| target.found());
+        let catalog = self.views.catalog_with(&request.session, &request.caller, find).await;
         let (target, catalog) = match self.target_of(request, &catalog) {
-            Err(_) => {
+            Err(error) => {
                 let complete = self.views.complete(&request.session);
-                (self.target_of(request, &complete), complete)
+                let is_same = Arc::ptr_eq(&complete, &catalog);
+                let target = if is_same { Err(error) } else { self.target_of(request, &complete) };
+                (target, complete)
             }
             target => (target, catalog),
         };
@@ -93,12 +113,16 @@ impl Front {
             return error.response(request.id, request.era);
         };
         request.exchange.backend.set(backend.name.clone()).ok();
-        let in_flight = request.session.begin(request.id, &backend.name, self.next_number());
+        let (session, number) = (&request.session, self.next_number());
+        let in_flight = session.begin(request.id, &backend.name, number, Numbering::Shared);
         let name = route.rename.as_ref().map(|(_, _, name)| &**name);
         let measured = Measured::new(self, request, &backend, name);
         let opener = Opener::of(request);
-        let number = in_flight.number;
-        let sent = self.forward_when_connected(request, &backend, &route, number, opener.answer).await;
+        let sent = tokio::select! {
+            biased;
+            () = in_flight.cancelled() => Err(BackendError::Cancelled),
+            sent = self.forward_when_connected(request, &backend, &route, &in_flight, opener.answer) => sent,
+        };
         if sent.is_err() {
             measured.record(None, true);
         }
@@ -182,7 +206,7 @@ impl Front {
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
         route: &Route,
-        number: u64,
+        in_flight: &InFlight,
     ) -> Result<Sent, BackendError> {
         if backend.is_cut_off() {
             return Err(BackendError::CircuitOpen);
@@ -191,14 +215,22 @@ impl Front {
         loop {
             let link = self.link(&request.session, &request.caller, backend).await?;
             let method = request.method.name().unwrap_or_default();
-            let id = number.to_string();
+            let id = in_flight.there.to_string();
             let rename = route.rename.as_ref();
             let rename = rename.map(|(field, within, name)| Rename { field, within: *within, name });
             let name = rename.map(|rename| rename.name.to_owned());
             let name = name.or_else(|| request.envelope.target().map(|target| target.name().into_owned()));
             if request.method == Method::CompletionComplete && !link.capabilities.completions {
-                let messages = Messages::Whole(Some(completion_message(number).into()));
-                return Ok(Sent { link, messages, id, name, headers: HeaderMap::new(), body: Bytes::new() });
+                let messages = Messages::Whole(Some(completion_message(&id).into()));
+                let running = self.running(request, backend, &link, in_flight);
+                return Ok(Sent {
+                    link,
+                    messages,
+                    running,
+                    name,
+                    headers: HeaderMap::new(),
+                    body: Bytes::new(),
+                });
             }
             self.check_state(request, &link)?;
             let level = request.log_level();
@@ -210,14 +242,34 @@ impl Front {
             // Only a backend of 2026-07-28 may have to be sent it again.
             let kept = if link.revision.era() == Era::Modern { body.clone() } else { Bytes::new() };
             let outgoing = OutgoingRequest { method, name: name.as_deref(), headers: headers.clone(), body };
-            match backend.request(&link, &request.caller, outgoing).await {
+            let mut running = self.running(request, backend, &link, in_flight);
+            let sent = backend.request(&link, &request.caller, outgoing).await;
+            sent.as_ref().err().into_iter().for_each(|error| running.failed(error));
+            match sent {
                 Err(BackendError::SessionLost) if !is_last => {
                     debug!(backend = &*backend.name, "a backend has lost a session; opening another");
                     request.session.links.forget(backend, &link);
                     is_last = true;
                 }
-                sent => return Ok(Sent { messages: sent?, link, id, name, headers, body: kept }),
+                sent => return Ok(Sent { messages: sent?, running, link, name, headers, body: kept }),
             }
+        }
+    }
+
+    fn running(
+        &self,
+        request: &ClientRequest<'_>,
+        backend: &Arc<Backend>,
+        link: &Arc<Link>,
+        in_flight: &InFlight,
+    ) -> Running {
+        Running {
+            backend: backend.clone(),
+            link: link.clone(),
+            caller: request.caller.clone(),
+            id: in_flight.there.to_string(),
+            cancellation: in_flight.cancellation.clone(),
+            has_ended: false,
         }
     }
 
@@ -239,11 +291,9 @@ impl Front {
         link: &Link,
         level: Option<Level>,
     ) {
-        let session = &request.session;
         let Some(level) = level.filter(|_| request.era == Era::Modern) else { return };
         let is_older = link.revision.era() == Era::Legacy && link.capabilities.logging;
-        if is_older && session.level().is_none_or(|set| level < set) {
-            session.set_level(level);
+        if is_older && link.lower_level(level) {
             let params = json!({"level": level.name()});
             report(backend, backend.call(link, &request.caller, "logging/setLevel", Some(&params)).await);
         }
@@ -252,6 +302,9 @@ impl Front {
 
 /// Before 2026-07-28, an unknown resource has a code of its own.
 fn unknown_resource(uri: &str, request: &ClientRequest<'_>) -> RpcError {
+    if uri.len() > limits::URI {
+        return RpcError::invalid("params.uri is too long");
+    }
     const RESOURCE_NOT_FOUND: i64 = -32002;
     let code = if request.era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
     let error = RpcError::new(code, format!("unknown resource {uri:?}{}", request.session.unlisted()));
@@ -262,6 +315,6 @@ fn empty_completion() -> String {
     r#"{"completion":{"values":[]}}"#.into()
 }
 
-fn completion_message(number: u64) -> Bytes {
-    rpc::result_body(&number.to_string(), &empty_completion()).into()
+fn completion_message(id: &str) -> Bytes {
+    rpc::result_body(id, &empty_completion()).into()
 }

@@ -7,10 +7,11 @@ use serde_json::Value;
 use skep_gateway::connect_page;
 use skep_mcp::{ConnectAnswer, Era, Method, Raw};
 
-use super::{ClientRequest, Front, answer::translated, call::Route, relay::Sent, rpc::RpcError};
+use super::{ClientRequest, Front, Sender, answer::translated, call::Route, relay::Sent, rpc::RpcError};
 use crate::{
     backend::{Backend, BackendError},
     limits,
+    session::InFlight,
 };
 
 /// What a client gets in place of the result of a call: another result, as JSON, or an error.
@@ -50,7 +51,7 @@ impl<'a> Opener<'a> {
         Some(match rejection.result() {
             Some(result) => {
                 let result = result.to_string();
-                Ok(translated(Raw::spelled(&result)?, self.method, self.era, server).ok()?)
+                Ok(translated(Raw::spelled(&result)?, self.method, self.era, Sender::Client, server).ok()?)
             }
             None => {
                 let error = RpcError::new(rejection.code().into(), rejection.message());
@@ -68,10 +69,10 @@ impl Front {
         request: &ClientRequest<'_>,
         backend: &Arc<Backend>,
         route: &Route,
-        number: u64,
+        in_flight: &InFlight,
         answer: Option<ConnectAnswer>,
     ) -> Result<Sent, BackendError> {
-        let sent = self.forward(request, backend, route, number).await;
+        let sent = self.forward(request, backend, route, in_flight).await;
         if !is_unconnected(&sent) || answer != Some(ConnectAnswer::Accepted) {
             return sent;
         }
@@ -80,7 +81,7 @@ impl Front {
         let end = Instant::now() + limits::CONNECT_TIME;
         loop {
             tokio::time::sleep(limits::CONNECT_PAUSE).await;
-            let sent = self.forward(request, backend, route, number).await;
+            let sent = self.forward(request, backend, route, in_flight).await;
             if !is_unconnected(&sent) || Instant::now() >= end {
                 return sent;
             }

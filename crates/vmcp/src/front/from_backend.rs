@@ -5,7 +5,7 @@ use bytes::Bytes;
 use skep_mcp::{Edits, Envelope, Json, Method, Object, Raw};
 
 use crate::{
-    backend::{Backend, unreserved},
+    backend::{Backend, Link, unreserved},
     session::{ClientSession, Level},
 };
 
@@ -90,6 +90,15 @@ pub(super) fn parsed_request_id(id: &str) -> Option<(String, String)> {
     let (backend, id) = id.split_once('.')?;
     let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok();
     Some((decoded(backend)?, decoded(id)?))
+}
+
+/// The notification that a backend no longer waits for a response, to the client that has its request.
+pub(super) fn withdrawn(envelope: &Envelope<'_>, backend: &Backend, link: &Link) -> Option<Bytes> {
+    let id = envelope.params()?.get("requestId")?;
+    let was_asked = link.questions.end(id.as_str());
+    let known = request_id(&backend.name, id.as_str());
+    let edits = Edits::of(envelope.bytes()).replace(id, Json::Text(&known));
+    edits.bytes().ok().map(Bytes::from).filter(|_| was_asked)
 }
 
 /// The request with another id.

@@ -1,8 +1,9 @@
 //! What policies know of a tool that is called, beside its name.
 
+use futures::{FutureExt, future::BoxFuture};
 use skep_gateway::{
     message::{Exchange, ToolHints},
-    middleware::tool_hints,
+    middleware::{CallerTools, tool_hints},
 };
 use skep_mcp::{Era, List, Method, Raw, header::MCP_SESSION_ID};
 
@@ -12,11 +13,17 @@ use crate::{
     session::Known,
 };
 
+impl CallerTools for Front {
+    fn called_hints<'a>(&'a self, exchange: &'a Exchange) -> BoxFuture<'a, ToolHints> {
+        async move { self.hints(exchange).await.unwrap_or_default() }.boxed()
+    }
+}
+
 impl Front {
     /// The hints of the tool that a request calls, as its caller would see them in a list. A replica that has not sent the
     /// caller a list knows them all the same.
-    pub(super) async fn called_hints(&self, exchange: &Exchange) -> Option<ToolHints> {
-        let message = exchange.message.as_ref().filter(|_| self.chain.filters_lists())?;
+    async fn hints(&self, exchange: &Exchange) -> Option<ToolHints> {
+        let message = exchange.message.as_ref()?;
         let target = message.target.as_deref().filter(|_| message.method == Some(Method::ToolsCall))?;
         let session = match message.era {
             Era::Modern => self.stateless_session(exchange, &message.envelope().ok()?).ok()?,
@@ -28,7 +35,8 @@ impl Front {
                 }
             }
         };
-        let catalog = self.views.catalog(&session, &self.caller(exchange)).await;
+        let find = |catalog: &Catalog| catalog.table(List::Tools).get(target).and_then(Entry::found);
+        let catalog = self.views.catalog_with(&session, &self.caller(exchange), find).await;
         let of = |catalog: &Catalog| catalog.table(List::Tools).get(target).map(entry_hints);
         of(&catalog).or_else(|| of(&self.views.complete(&session)))
     }

@@ -37,7 +37,7 @@ impl Front {
         if let Some(search) = self.search.as_ref().filter(|_| list == List::Tools) {
             return self.searched_list(request, search, &catalog);
         }
-        let Ok(page) = catalog.table(list).page(cursor.as_deref()) else {
+        let Ok(page) = catalog.table(list).page(cursor.as_deref(), request.era) else {
             return RpcError::invalid("params.cursor is not one of this list")
                 .response(request.id, request.era);
         };

@@ -25,6 +25,7 @@ mod received;
 mod relay;
 mod relays;
 mod rpc;
+mod running;
 mod script;
 mod search;
 mod sessions;

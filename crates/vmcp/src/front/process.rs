@@ -8,7 +8,7 @@ use skep_config::calls;
 use skep_gateway::{
     http::{Body, ErrorResponse, response},
     message::{self, Exchange, ParsedMessage},
-    middleware::{CallOutcome, METRICS, Telemetry, not_served},
+    middleware::{CallOutcome, METRICS, Telemetry, Tools, not_served},
 };
 use skep_mcp::{Revision, header::MCP_PROTOCOL_VERSION};
 
@@ -70,8 +70,7 @@ impl Front {
         message::read(exchange, body, self.chain.body_limit(), ParsedMessage::of).await?;
         let sender = self.unwrap_call(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         exchange.describe();
-        exchange.hints = self.called_hints(exchange).await;
-        if let Err(rejection) = self.chain.request(exchange, None).await {
+        if let Err(rejection) = self.chain.request(exchange, Some(Tools::OfCaller(&**self))).await {
             self.record_call(sender, CallOutcome::Failure, exchange.started);
             return Err(rejection);
         }

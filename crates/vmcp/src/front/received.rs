@@ -16,7 +16,11 @@ use super::{
     subscribe::report,
     workflow::{PassedOn, QUESTION},
 };
-use crate::{backend::Caller, limits, session::ClientSession};
+use crate::{
+    backend::{Backend, Caller, Link},
+    limits,
+    session::{Cancelled, ClientSession, shared_id},
+};
 
 /// The code of JSON-RPC for what is no valid request.
 const INVALID_REQUEST: i64 = -32600;
@@ -34,6 +38,7 @@ impl Front {
                 return self.return_response(&session, &caller, envelope, id).await;
             }
             (_, Some(Method::Cancelled)) => self.cancel(&session, &caller, envelope).await,
+            (_, Some(Method::Progress)) => self.report_progress(&session, &caller, envelope).await,
             (_, Some(Method::RootsListChanged)) => {
                 let open = session.links.open();
                 join_all(open.iter().map(|(backend, link)| async {
@@ -70,6 +75,7 @@ impl Front {
         };
         let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(original));
         if let (Some(link), Ok(body)) = (session.links.existing(&backend, caller).await, edits.bytes()) {
+            link.questions.end(original.as_str());
             report(&backend, backend.notify(&link, caller, body.into()).await);
         }
         accepted
@@ -105,17 +111,44 @@ impl Front {
         }
     }
 
-    /// Cancels a request in flight. A backend of 2026-07-28 sees that its response is no longer read.
+    /// Cancels a request in flight, which another replica may have. A backend of 2026-07-28 sees that its response is no longer
+    /// read.
     async fn cancel(&self, session: &ClientSession, caller: &Caller, envelope: &Envelope<'_>) {
         let id = envelope.params().and_then(|params| params.get("requestId"));
         let Some(id) = id else { return };
-        let Some((backend, number)) = session.links.cancel(id.as_str()) else { return };
-        if let Some(backend) = self.views.backend(&backend)
-            && let Some(link) = session.links.opened(&backend.name)
-            && link.revision.era() == Era::Legacy
-            && let Ok(body) = Edits::of(envelope.bytes()).replace(id, Json::Number(number)).bytes()
-        {
-            report(&backend, backend.notify(&link, caller, body.into()).await);
+        let sent = async |backend: &Backend, link: &Link, there: &str| {
+            let Some(there) = Raw::spelled(there).filter(|_| link.revision.era() == Era::Legacy) else {
+                return;
+            };
+            if let Ok(body) = Edits::of(envelope.bytes()).replace(id, Json::Raw(there)).bytes() {
+                report(backend, backend.notify(link, caller, body.into()).await);
+            }
+        };
+        if let Some(Cancelled { backend, link, id: there }) = session.links.cancel(id.as_str()) {
+            if let (Some(backend), Some(link)) = (self.views.backend(&backend), link) {
+                sent(&backend, &link, &there).await;
+            }
+            return;
+        }
+        let Some(there) = session.links.shared.as_ref().and_then(|_| shared_id(id.as_str())) else { return };
+        let backends = self.views.backends();
+        join_all(backends.values().map(async |backend| {
+            if let Some(link) = session.links.existing(backend, caller).await {
+                sent(backend, &link, &there).await;
+            }
+        }))
+        .await;
+    }
+
+    /// Passes progress on to the backend that has requested it.
+    async fn report_progress(&self, session: &ClientSession, caller: &Caller, envelope: &Envelope<'_>) {
+        let token = envelope.params().and_then(|params| params.get("progressToken"));
+        let Some(token) = token else { return };
+        for (backend, link) in session.links.open() {
+            if link.questions.want_progress(token) {
+                let body = Bytes::copy_from_slice(envelope.bytes());
+                report(&backend, backend.notify(&link, caller, body).await);
+            }
         }
     }
 }

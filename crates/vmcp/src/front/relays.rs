@@ -3,14 +3,14 @@
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use skep_mcp::{Envelope, Era, Message};
+use skep_mcp::{Envelope, Era, Message, Method};
 use tokio::sync::watch;
 use tracing::debug;
 
 use super::{
     AbortOnDrop, Front,
     announce::Listener,
-    from_backend::{for_client, for_session, readdressed, request_id, retagged},
+    from_backend::{for_client, for_session, readdressed, request_id, retagged, withdrawn},
 };
 use crate::{
     backend::{Backend, BackendError, Interest, Link, Place},
@@ -145,12 +145,15 @@ async fn pass_on(message: &Bytes, listener: &Listener, backend: &Backend, link: 
     let Ok(envelope) = Envelope::parse(message) else { return };
     let session = &listener.session;
     match envelope.message() {
+        Message::Notification { .. } if envelope.method() == Some(Method::Cancelled) => {
+            withdrawn(&envelope, backend, link).into_iter().for_each(|message| session.send(message));
+        }
         Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
             let is_same = link.revision.era() == Era::Legacy;
             let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
             message.into_iter().for_each(|message| session.send(message));
         }
-        Message::Request { id, .. } if for_session(&envelope, session) => {
+        Message::Request { id, .. } if for_session(&envelope, session) && link.questions.ask(&envelope) => {
             let id = request_id(&backend.name, id.raw().as_str());
             readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
         }

@@ -82,8 +82,12 @@ impl Front {
             tokio::spawn(async move { catalog.index(&search).await });
         }
         let pinned = catalog.table(List::Tools).iter().filter(|entry| search.is_pinned(&entry.key));
-        let tools: Vec<&str> =
-            search.own_tools.iter().map(|tool| &**tool).chain(pinned.map(|entry| entry.json())).collect();
+        let tools: Vec<&str> = search
+            .own_tools
+            .iter()
+            .map(|tool| &**tool)
+            .chain(pinned.map(|entry| entry.json_for(request.era)))
+            .collect();
         self.listed(request, List::Tools, &Page { items: format!("[{}]", tools.join(",")), next: None })
     }
 
@@ -119,7 +123,9 @@ impl Front {
     /// The response with the result of a tool of the virtual server itself.
     pub(super) fn tool_result(&self, request: &ClientRequest<'_>, result: String) -> Response<Body> {
         let result = Raw::spelled(&result)
-            .and_then(|result| translated(result, Method::ToolsCall, request.era, &self.name).ok())
+            .and_then(|result| {
+                translated(result, Method::ToolsCall, request.era, Sender::Client, &self.name).ok()
+            })
             .unwrap_or(result);
         rpc::result(request.id, &result, request.era)
     }
@@ -173,7 +179,8 @@ impl Front {
         if found.lacks_vectors {
             self.record_search(SearchEvent::NoVectors);
         }
-        let all: Vec<&str> = catalog.table(List::Tools).iter().map(|entry| entry.json()).collect();
+        let all: Vec<&str> =
+            catalog.table(List::Tools).iter().map(|entry| entry.json_for(request.era)).collect();
         let ranked = found.places.iter().filter_map(|place| all.get(*place).copied());
         if !self.chain.filters_lists() {
             let tools = ranked.take(search.max_results).map(str::to_owned).collect();

@@ -16,9 +16,10 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
-    catalog::Entry,
+    catalog::Catalog,
     limits,
     session::{ClientSession, Level},
+    views::Found,
 };
 
 impl Front {
@@ -71,25 +72,24 @@ impl Front {
         let (id, era) = (request.id, request.era);
         let subscribes = request.method == Method::ResourcesSubscribe;
         let uri = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
-        let catalog = self.views.catalog(&request.session, &request.caller).await;
-        let origin = catalog.resource(&uri).and_then(Entry::origin);
-        let backend = origin.and_then(|origin| self.views.backend(&origin.backend));
-        let Some(backend) = backend else {
-            return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
-        };
-        if subscribes && uri.len() > limits::SUBSCRIBED_URI {
+        if uri.len() > limits::URI {
             return RpcError::invalid("params.uri is too long").response(id, era);
         }
-        let called = async {
-            let link = self.link(&request.session, &request.caller, &backend).await?;
-            let method = request.method.name().unwrap_or_default();
-            // Since 2026-07-28, what is subscribed to is named when the stream is opened.
-            if link.capabilities.subscribe && link.revision.era() == Era::Legacy {
-                backend.call(&link, &request.caller, method, Some(&json!({"uri": uri}))).await?;
+        let find = |catalog: &Catalog| Some(Found::at(catalog.resource(&uri)?.origin()?));
+        let mut catalog = self.views.catalog_with(&request.session, &request.caller, find).await;
+        if find(&catalog).is_none() {
+            catalog = self.views.complete(&request.session);
+        }
+        let backend = find(&catalog).and_then(|found| self.views.backend(&found.backend?));
+        let Some(backend) = backend else {
+            // It has no updates any more.
+            if !subscribes && request.session.unsubscribe(&uri) {
+                self.store(&request.session).await;
+                return rpc::result(id, "{}", era);
             }
-            Ok::<_, BackendError>(())
+            return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
         };
-        if let Err(error) = called.await {
+        if let Err(error) = self.subscribe_at(request, &backend, &uri).await {
             return RpcError::of_backend(&backend.name, &error).response(id, era);
         }
         if !subscribes {
@@ -99,6 +99,33 @@ impl Front {
         }
         self.store(&request.session).await;
         rpc::result(id, "{}", era)
+    }
+}
+
+impl Front {
+    /// Subscribes to a resource at its backend, or ends that. A session that the backend has lost is opened again.
+    async fn subscribe_at(
+        &self,
+        request: &ClientRequest<'_>,
+        backend: &Arc<Backend>,
+        uri: &str,
+    ) -> Result<(), BackendError> {
+        let method = request.method.name().unwrap_or_default();
+        let mut is_last = false;
+        loop {
+            let link = self.link(&request.session, &request.caller, backend).await?;
+            // Since 2026-07-28, what is subscribed to is named when the stream is opened.
+            if !link.capabilities.subscribe || link.revision.era() == Era::Modern {
+                return Ok(());
+            }
+            match backend.call(&link, &request.caller, method, Some(&json!({"uri": uri}))).await {
+                Err(BackendError::SessionLost) if !is_last => {
+                    request.session.links.forget(backend, &link);
+                    is_last = true;
+                }
+                called => return called.map(drop),
+            }
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use std::{
     },
 };
 
+use serde_json::Value;
 use skep_mcp::Era;
 use tokio::sync::{Notify, mpsc, watch};
 
@@ -26,9 +27,53 @@ pub(crate) struct Opened {
 /// A request without a response yet.
 struct Forwarded {
     backend: Arc<str>,
-    /// Its number there.
-    number: u64,
-    cancelled: Arc<Notify>,
+    /// Its id there, as it is spelled.
+    id: Box<str>,
+    cancellation: Arc<Cancellation>,
+}
+
+/// Whether the client has cancelled a request.
+#[derive(Debug, Default)]
+pub(crate) struct Cancellation {
+    cancelled: Notify,
+    is_told: AtomicBool,
+}
+
+impl Cancellation {
+    /// Completes when it has, for one who waits.
+    pub(super) async fn cancelled(&self) {
+        self.cancelled.notified().await;
+    }
+
+    /// Whether the backend has been sent that.
+    pub(crate) fn is_told(&self) -> bool {
+        self.is_told.load(Ordering::Relaxed)
+    }
+}
+
+/// What a backend is sent of the requests of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Numbering {
+    /// An id that other replicas can compute, so that the request can be cancelled at any of them.
+    Shared,
+    /// The number of the request.
+    Own,
+}
+
+/// The longest id of a client that is a part of the id at a backend.
+const SHARED_ID: usize = 128;
+
+/// The id at a backend of a client's request, both as they are spelled, where replicas share its session.
+pub(crate) fn shared_id(id: &str) -> Option<Box<str>> {
+    (id.len() <= SHARED_ID).then(|| Value::from(format!("of-client-{id}")).to_string().into())
+}
+
+/// A request that was cancelled.
+pub(crate) struct Cancelled {
+    pub(crate) backend: Arc<str>,
+    pub(crate) link: Option<Arc<Link>>,
+    /// Its id there, as it is spelled.
+    pub(crate) id: Box<str>,
 }
 
 /// Where sessions at backends are sent to be ended.
@@ -184,25 +229,53 @@ impl Links {
         opened.as_ref().map(|opened| opened.link.clone())
     }
 
-    /// Records a request, for as long as it is in flight. What is returned is notified when the client cancels it.
-    pub(super) fn begin(&self, id: &str, backend: &Arc<str>, number: u64) -> Arc<Notify> {
-        let cancelled = Arc::new(Notify::new());
-        let forwarded = Forwarded { backend: backend.clone(), number, cancelled: cancelled.clone() };
+    /// Records a request, for as long as it is in flight. Returns its id at the backend, as it is spelled, and what is notified when
+    /// the client cancels it.
+    pub(super) fn begin(
+        &self,
+        id: &str,
+        backend: &Arc<str>,
+        number: u64,
+        numbering: Numbering,
+    ) -> (Box<str>, Arc<Cancellation>) {
+        let mut in_flight = self.in_flight();
+        let is_shared = numbering == Numbering::Shared && self.shared.is_some();
+        // No two requests in flight may have one id, whatever the client does.
+        let shared = shared_id(id).filter(|_| is_shared && !in_flight.contains_key(id));
+        let there = shared.unwrap_or_else(|| number.to_string().into());
+        let cancellation = Arc::new(Cancellation::default());
+        let forwarded =
+            Forwarded { backend: backend.clone(), id: there.clone(), cancellation: cancellation.clone() };
+        in_flight.insert(id.into(), forwarded);
+        (there, cancellation)
+    }
+
+    /// The same for a request that is sent again, whose backend has it already.
+    pub(super) fn begin_again(&self, id: &str, backend: &Arc<str>, there: &str) -> Arc<Cancellation> {
+        let cancellation = Arc::new(Cancellation::default());
+        let forwarded =
+            Forwarded { backend: backend.clone(), id: there.into(), cancellation: cancellation.clone() };
         self.in_flight().insert(id.into(), forwarded);
-        cancelled
+        cancellation
     }
 
-    /// The request has its response.
-    pub(super) fn end(&self, id: &str) {
-        self.in_flight().remove(id);
+    /// The request has its response. Another one may have its id by now.
+    pub(super) fn end(&self, id: &str, cancellation: &Arc<Cancellation>) {
+        let mut in_flight = self.in_flight();
+        if in_flight.get(id).is_some_and(|known| Arc::ptr_eq(&known.cancellation, cancellation)) {
+            in_flight.remove(id);
+        }
     }
 
-    /// Cancels a request in flight, and returns its backend and its number there.
-    pub(crate) fn cancel(&self, id: &str) -> Option<(Arc<str>, u64)> {
+    /// Cancels a request in flight. Returns the session at its backend, if that is open, and its id there: the backend is to be sent
+    /// that.
+    pub(crate) fn cancel(&self, id: &str) -> Option<Cancelled> {
         let in_flight = self.in_flight();
         let forwarded = in_flight.get(id)?;
-        forwarded.cancelled.notify_one();
-        Some((forwarded.backend.clone(), forwarded.number))
+        let link = self.opened(&forwarded.backend);
+        forwarded.cancellation.is_told.store(link.is_some(), Ordering::Relaxed);
+        forwarded.cancellation.cancelled.notify_one();
+        Some(Cancelled { backend: forwarded.backend.clone(), link, id: forwarded.id.clone() })
     }
 
     fn in_flight(&self) -> MutexGuard<'_, HashMap<Box<str>, Forwarded>> {

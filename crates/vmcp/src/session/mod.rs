@@ -9,7 +9,7 @@ mod record;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use bytes::Bytes;
@@ -22,7 +22,7 @@ use crate::{
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
-pub(crate) use links::{Ended, Links, Opened};
+pub(crate) use links::{Cancellation, Cancelled, Ended, Links, Numbering, Opened, shared_id};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
 pub(crate) use record::Record;
@@ -53,14 +53,36 @@ struct State {
     seen: BTreeSet<Arc<str>>,
     /// What backends offer this caller, where that may depend on the caller.
     own_lists: HashMap<Arc<str>, OwnLists>,
-    /// Why backends could not be listed for this caller, by their names.
-    unlisted: BTreeMap<Arc<str>, String>,
+    /// Backends that could not be listed for this caller, by their names.
+    unlisted: BTreeMap<Arc<str>, Unlisted>,
+    /// The backends whose lists have been waited for.
+    listed: Listed,
     /// What it saw last, and of which state of all backends, if that is still what it would see.
     catalog: Option<(Option<u64>, Arc<Catalog>)>,
     /// What the client was sent last of each list, or that it has changed.
     shown: [Option<Arc<Catalog>>; LISTS.len()],
     /// Requests of the virtual server to the client, by their ids.
     requests: HashMap<Box<str>, oneshot::Sender<Bytes>>,
+}
+
+/// Backends whose lists a session has waited for, also in vain.
+enum Listed {
+    These(BTreeSet<Arc<str>>),
+    /// Those that come later follow with `list_changed`.
+    All,
+}
+
+impl Default for Listed {
+    fn default() -> Self {
+        Self::These(BTreeSet::new())
+    }
+}
+
+/// A backend that could not be listed for one caller.
+struct Unlisted {
+    reason: String,
+    /// Until when that is not tried again, if it took long.
+    until: Option<Instant>,
 }
 
 /// What a backend offers one caller.
@@ -98,22 +120,23 @@ pub(crate) struct InFlight {
     session: Arc<ClientSession>,
     /// The id that the client gave it.
     id: Box<str>,
-    /// Its number at the backend.
+    /// What no other request of this replica has.
     pub(crate) number: u64,
-    /// The client cancels it.
-    cancelled: Arc<Notify>,
+    /// Its id at the backend, as it is spelled.
+    pub(crate) there: Box<str>,
+    pub(crate) cancellation: Arc<Cancellation>,
 }
 
 impl InFlight {
     /// Waits until the client cancels it.
     pub(crate) async fn cancelled(&self) {
-        self.cancelled.notified().await;
+        self.cancellation.cancelled().await;
     }
 }
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        self.session.links.end(&self.id);
+        self.session.links.end(&self.id, &self.cancellation);
     }
 }
 
@@ -179,9 +202,22 @@ impl ClientSession {
     }
 
     /// Records a request to a backend, so that it can be cancelled.
-    pub(crate) fn begin(self: &Arc<Self>, id: &str, backend: &Arc<str>, number: u64) -> InFlight {
-        let cancelled = self.links.begin(id, backend, number);
-        InFlight { session: self.clone(), id: id.into(), number, cancelled }
+    pub(crate) fn begin(
+        self: &Arc<Self>,
+        id: &str,
+        backend: &Arc<str>,
+        number: u64,
+        numbering: Numbering,
+    ) -> InFlight {
+        let (there, cancellation) = self.links.begin(id, backend, number, numbering);
+        InFlight { session: self.clone(), id: id.into(), number, there, cancellation }
+    }
+
+    /// Records that a request in flight goes on as another one of the client.
+    pub(crate) fn begin_again(self: &Arc<Self>, id: &str, backend: &Arc<str>, before: &InFlight) -> InFlight {
+        let there = before.there.clone();
+        let cancellation = self.links.begin_again(id, backend, &there);
+        InFlight { session: self.clone(), id: id.into(), number: before.number, there, cancellation }
     }
 
     /// Expects the response to a request with this id, as it is spelled.
@@ -219,7 +255,7 @@ impl ClientSession {
     /// Remembers a subscription. Returns whether there was room for it.
     pub(crate) fn subscribe(&self, uri: &str) -> bool {
         let mut state = self.state();
-        let has_room = uri.len() <= limits::SUBSCRIBED_URI
+        let has_room = uri.len() <= limits::URI
             && (state.subscriptions.len() < limits::SUBSCRIPTIONS || state.subscriptions.contains(uri));
         if has_room && state.subscriptions.insert(uri.into()) {
             drop(state);
@@ -228,10 +264,13 @@ impl ClientSession {
         has_room
     }
 
-    pub(crate) fn unsubscribe(&self, uri: &str) {
-        if self.state().subscriptions.remove(uri) {
+    /// Ends a subscription. Returns whether there was one.
+    pub(crate) fn unsubscribe(&self, uri: &str) -> bool {
+        let was_subscribed = self.state().subscriptions.remove(uri);
+        if was_subscribed {
             self.subscribed.notify_waiters();
         }
+        was_subscribed
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<Box<str>> {
@@ -282,11 +321,41 @@ impl ClientSession {
         self.state().own_lists.get(backend).map(|own| own.lists.clone())
     }
 
-    /// Whether that is not known, or was read too long ago.
+    /// Whether that is not known, or was read too long ago. A backend that took long to fail is left alone for a while.
     pub(crate) fn needs_own_lists(&self, backend: &str) -> bool {
         let state = self.state();
         let read = state.own_lists.get(backend).and_then(|own| own.read);
+        let until = state.unlisted.get(backend).and_then(|unlisted| unlisted.until);
         read.is_none_or(|read| read.elapsed() >= limits::OWN_LISTS_AGE)
+            && until.is_none_or(|until| Instant::now() >= until)
+    }
+
+    /// Whether it was tried to read that.
+    pub(crate) fn has_tried_to_list(&self, backend: &str) -> bool {
+        let state = self.state();
+        state.own_lists.contains_key(backend) || state.unlisted.contains_key(backend)
+    }
+
+    /// Whether the lists of this backend have been waited for.
+    pub(crate) fn has_listed(&self, backend: &str) -> bool {
+        match &self.state().listed {
+            Listed::These(backends) => backends.contains(backend),
+            Listed::All => true,
+        }
+    }
+
+    pub(crate) fn has_listed_all(&self) -> bool {
+        matches!(self.state().listed, Listed::All)
+    }
+
+    pub(crate) fn have_listed(&self, backend: &Arc<str>) {
+        if let Listed::These(backends) = &mut self.state().listed {
+            backends.insert(backend.clone());
+        }
+    }
+
+    pub(crate) fn have_listed_all(&self) {
+        self.state().listed = Listed::All;
     }
 
     /// Whether the backend has announced others since they were read.
@@ -306,8 +375,9 @@ impl ClientSession {
         }
     }
 
-    pub(crate) fn set_unlisted(&self, backend: &Arc<str>, reason: String) {
-        self.state().unlisted.insert(backend.clone(), reason);
+    pub(crate) fn set_unlisted(&self, backend: &Arc<str>, reason: String, took: Duration) {
+        let until = (took >= limits::SLOW_FAILURE).then(|| Instant::now() + limits::UNLISTED_PAUSE);
+        self.state().unlisted.insert(backend.clone(), Unlisted { reason, until });
     }
 
     /// The end of a sentence that something is unknown: a backend that could not be listed may have it.
@@ -315,7 +385,9 @@ impl ClientSession {
         let state = self.state();
         let reasons = state.unlisted.iter();
         reasons
-            .map(|(backend, reason)| format!("; backend {backend} could not be listed: {reason}"))
+            .map(|(backend, Unlisted { reason, .. })| {
+                format!("; backend {backend} could not be listed: {reason}")
+            })
             .collect()
     }
 
@@ -409,9 +481,10 @@ mod tests {
     #[test]
     fn a_request_whose_client_disconnects_is_no_longer_in_flight() {
         let session = session();
-        let request = session.begin("1", &"a".into(), 7);
-        assert_eq!(session.links.cancel("1"), Some(("a".into(), 7)));
+        let request = session.begin("1", &"a".into(), 7, Numbering::Shared);
+        let cancelled = session.links.cancel("1").unwrap();
+        assert_eq!((&*cancelled.backend, &*cancelled.id), ("a", "7"));
         drop(request);
-        assert_eq!(session.links.cancel("1"), None);
+        assert!(session.links.cancel("1").is_none());
     }
 }

@@ -286,6 +286,11 @@ impl Backend {
         of.map(|(_, session)| session.clone()).collect()
     }
 
+    /// How many requests it has received.
+    pub(crate) fn requests(&self) -> usize {
+        self.state().received.len()
+    }
+
     /// The tools that were called, in their order.
     pub(crate) fn called(&self) -> Vec<String> {
         self.state().called.clone()

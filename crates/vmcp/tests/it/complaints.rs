@@ -1,11 +1,13 @@
 //! What users of such gateways complain of. Each is shown not to happen here: see docs/virtual-servers.md.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use crate::{
     Server,
     backend::{Backend, Mood},
-    client::text,
+    client::{Client, text},
 };
 
 #[tokio::test]
@@ -51,14 +53,43 @@ async fn callers_never_share_a_session_at_a_backend() {
     assert_eq!(text(&first), text(&again));
 }
 
+/// Requests that wait for a backend that hangs take 5 s at least.
+const SOON: Duration = Duration::from_secs(4);
+
 #[tokio::test]
 async fn a_slow_backend_delays_neither_initialize_nor_calls_of_others() {
     let (slow, good) = (Backend::start().await, Backend::start().await);
     slow.set(Mood::Hangs);
-    let server = Server::before(&[("bad", &slow), ("good", &good)], "").await;
+    // Where headers are passed on, the lists of backends are those of single callers.
+    for more in ["", "passthroughHeaders: [X-Tenant]\n"] {
+        let server = Server::before(&[("bad", &slow), ("good", &good)], more).await;
+        let calls = async {
+            for client in [server.client().await, Client::modern(server.address, json!({}))] {
+                for _ in 0..3 {
+                    assert!(text(&client.call("good_echo").await).0.starts_with("\"echo\""));
+                }
+            }
+        };
+        tokio::time::timeout(SOON, calls).await.expect(more);
+    }
+}
+
+#[tokio::test]
+async fn lists_wait_once_for_a_backend_that_hangs() {
+    let (slow, good) = (Backend::start().await, Backend::start().await);
+    let server = Server::before(&[("bad", &slow), ("good", &good)], "passthroughHeaders: [X-Tenant]\n").await;
+    assert_eq!(server.client().await.tools().await.len(), 6);
+    slow.set(Mood::Hangs);
     let client = server.client().await;
-    let call = tokio::time::timeout(std::time::Duration::from_secs(8), client.call("good_echo")).await;
-    assert!(text(&call.unwrap()).0.starts_with("\"echo\""));
+    client.tools().await;
+    let requests = slow.requests();
+    let others = async {
+        client.tools().await;
+        client.call("bad_nothing").await;
+        client.tools().await
+    };
+    assert_eq!(tokio::time::timeout(SOON, others).await.unwrap().len(), 6);
+    assert_eq!(slow.requests(), requests);
 }
 
 #[tokio::test]
@@ -94,6 +125,10 @@ async fn a_backend_that_rejects_the_caller_is_named_and_others_are_shown() {
         ("backend strict: it rejects the credentials of this request, or needs some (HTTP 401)", true)
     );
     assert!(!text(&client.call("good_echo").await).1);
+    for client in [client, server.client().await] {
+        let tools = client.tools().await;
+        assert!(tools.iter().any(|tool| tool == "good_echo"), "{tools:?}");
+    }
 }
 
 #[tokio::test]

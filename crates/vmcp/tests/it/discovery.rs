@@ -14,7 +14,7 @@ use skep_vmcp::Cluster;
 
 use crate::{
     Server,
-    backend::{Backend, Mood},
+    backend::{Backend, Mood, tool},
     client::text,
     until,
 };
@@ -350,23 +350,23 @@ async fn a_composite_tool_that_clients_do_not_see_is_a_condition_with_the_reason
     let test = skep_testkit::namespace().await;
     let one = Backend::start().await;
     member(&test, "one", "team", &one, json!({})).await;
-    let steps = "steps: [{id: s, type: tool, tool: one_echo}]";
-    let composites = format!(
-        "compositeTools:\n  - {{name: one_whoami, description: d, {steps}}}\n  - {{name: good, description: d, {steps}}}\n"
-    );
-    let server = discovering_with(&test, &composites).await;
+    let composite = |name: &str, tool: &str| {
+        format!("{{name: {name}, description: d, steps: [{{id: s, tool: {tool}}}]}}")
+    };
+    let (early, late) = (composite("early", "one_late"), composite("good", "one_echo"));
+    let server = discovering_with(&test, &format!("compositeTools: [{early}, {late}]\n")).await;
     let offered = |object: Option<&VirtualMCPServer>| {
         let conditions = &object?.status.as_ref()?.conditions;
         let found = conditions.iter().find(|condition| condition.type_ == "CompositeToolsOffered")?;
         Some((found.status.clone(), found.reason.clone(), found.message.clone()))
     };
     let handle = test.object::<VirtualMCPServer>("all");
-    let expected = ("False", "CompositeToolsNotOffered", "one_whoami: a backend has a tool of this name");
+    let expected =
+        ("False", "CompositeToolsNotOffered", "early: no backend has the tool \"one_late\" of a step");
     let expected = (expected.0.to_owned(), expected.1.to_owned(), expected.2.to_owned());
     handle.until("it has the reason", |object| offered(object).as_ref() == Some(&expected)).await.unwrap();
     assert!(server.client().await.tools().await.contains(&"good".to_owned()));
-    // The backend loses the tool of that name.
-    one.set_tools(vec![json!({"name": "echo", "inputSchema": {"type": "object"}})]);
+    one.set_tools(vec![tool("echo"), tool("late")]);
     let is_met = |object: Option<&VirtualMCPServer>| offered(object).is_some_and(|found| found.0 == "True");
     loop {
         // A new session has lists read again.

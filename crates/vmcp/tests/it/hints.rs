@@ -9,9 +9,14 @@ use crate::{
     client::{Client, text},
 };
 
-/// A server whose clients may only read.
+/// Lets clients only read.
+const READ: &str = r#"permit(principal, action == Action::"call_tool", resource) when { resource has readOnlyHint && resource.readOnlyHint };"#;
+
 async fn reading(backend: &Backend, more: &str) -> Server {
-    let policy = r#"permit(principal, action == Action::"call_tool", resource) when { resource has readOnlyHint && resource.readOnlyHint };"#;
+    with_policy(READ, backend, more).await
+}
+
+async fn with_policy(policy: &str, backend: &Backend, more: &str) -> Server {
     let config = format!(
         "name: test\ngroupRef: test\noutgoingAuth: {{source: inline}}\n\
          incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: ['{policy}']}}}}\n\
@@ -67,4 +72,19 @@ async fn a_hint_that_changes_counts_from_the_next_list_of_the_backend_on() {
         }
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn a_denied_call_costs_a_backend_nothing_unless_policies_read_hints() {
+    let backend = backend().await;
+    let policy = r#"permit(principal, action == Action::"call_tool", resource == Tool::"a_look");"#;
+    let server = with_policy(policy, &backend, "passthroughHeaders: [X-Tenant]\n").await;
+    let client = |tenant: &str| Client::modern(server.address, json!({})).with_header("x-tenant", tenant);
+    assert!(client("red").call("a_look").await["result"].is_object());
+    backend.forget();
+    for tenant in ["blue", "green"] {
+        let denied = client(tenant).call("a_change").await;
+        assert!(denied["error"].is_object() || text(&denied).1, "{denied}");
+    }
+    assert_eq!(backend.requests(), 0);
 }

@@ -6,6 +6,7 @@
 mod announcements;
 mod audit;
 mod backend;
+mod cancelled;
 mod client;
 mod complaints;
 mod discovery;
@@ -21,6 +22,7 @@ mod memory;
 mod metrics;
 mod names;
 mod policies;
+mod questions;
 mod rate_limits;
 mod replicas;
 mod resumed;

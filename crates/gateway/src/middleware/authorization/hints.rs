@@ -24,6 +24,21 @@ pub trait ToolSource: Send + Sync {
     ) -> BoxFuture<'a, Result<(), Rejection>>;
 }
 
+/// Knows what each caller sees of the tools of an endpoint.
+pub trait CallerTools: Send + Sync {
+    /// The hints of the tool that this request calls.
+    fn called_hints<'a>(&'a self, exchange: &'a Exchange) -> BoxFuture<'a, Hints>;
+}
+
+/// Where the hints of a tool come from, if policies read them.
+#[derive(Clone, Copy)]
+pub enum Tools<'a> {
+    /// From a list of the server behind the endpoint.
+    OfServer(&'a dyn ToolSource),
+    /// From the endpoint itself.
+    OfCaller(&'a dyn CallerTools),
+}
+
 /// The hints of tools, as of the last list that had them.
 pub(super) struct KnownTools {
     hints: Mutex<HashMap<String, Hints>>,

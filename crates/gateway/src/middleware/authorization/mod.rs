@@ -28,7 +28,7 @@ use crate::{
 };
 use callers::Callers;
 use hints::KnownTools;
-pub use hints::ToolSource;
+pub use hints::{CallerTools, ToolSource, Tools};
 use lists::Lists;
 pub use lists::tool_hints;
 use pdp::DecisionPoint;
@@ -104,11 +104,11 @@ impl Authorization {
         Ok(Self { policies, provider, principals: Principals::default() })
     }
 
-    /// `tools` are those of the server, where the endpoint does not know all of them itself.
+    /// `tools` are those that the request may call.
     pub(super) async fn request(
         &self,
         exchange: &mut Exchange,
-        tools: Option<&dyn ToolSource>,
+        tools: Option<Tools<'_>>,
     ) -> Result<(), ErrorResponse> {
         if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
             exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
@@ -117,9 +117,15 @@ impl Authorization {
         let Some(first) = requests.first_mut() else { return Ok(()) };
         let action = first.action;
         if let Some(source) = tools.filter(|_| action == Action::CallTool && self.misses_hints(exchange)) {
-            // In a box: it is seldom necessary.
-            let read = Box::pin(self.policies.tools.read(&first.target, exchange, source)).await;
-            first.hints = read.map_err(|rejection| exchange.reject(&rejection))?;
+            first.hints = match source {
+                Tools::OfCaller(tools) => tools.called_hints(exchange).await,
+                Tools::OfServer(_) if self.policies.tools.get(&first.target).is_some() => first.hints,
+                Tools::OfServer(source) => {
+                    // In a box: it is seldom necessary.
+                    let read = Box::pin(self.policies.tools.read(&first.target, exchange, source)).await;
+                    read.map_err(|rejection| exchange.reject(&rejection))?
+                }
+            };
         }
         let allowed = match &self.policies.authority {
             Authority::Cedar { authorizer, callers } => are_permitted(&requests, authorizer, callers).await,
@@ -146,12 +152,9 @@ impl Authorization {
         }
     }
 
-    /// Whether policies may read the hints of the tool that a request calls, and these are unknown.
+    /// Whether policies may read the hints of the tool that a request calls, and it does not have them.
     fn misses_hints(&self, exchange: &Exchange) -> bool {
-        let tool = exchange.message.as_ref().and_then(|message| message.target.as_deref());
-        self.reads_hints()
-            && exchange.hints.is_none()
-            && tool.is_some_and(|tool| self.policies.tools.get(tool).is_none())
+        self.reads_hints() && exchange.hints.is_none()
     }
 
     /// Which policies decide about a request, or who does.

@@ -1,6 +1,7 @@
 //! Calls of a tool, as calls of the client that called it.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,14 +16,14 @@ use skep_gateway::{
     message::{Exchange, PartOf},
     middleware::InFlight as ObservedCall,
 };
-use skep_mcp::{ConnectAnswer, Envelope, Era, Method, Rejection, SessionId};
+use skep_mcp::{ConnectAnswer, Era, Method, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
 use super::{CallingClient, NeededInput, Sent, input_time::InputTime};
 use crate::{
-    backend::{Backend, BackendError, Caller, Link},
+    backend::{BackendError, Link},
     catalog::{BackendTool, Catalog, Composite, Entry, Provider},
     front::{
         ClientRequest, Front, Sender,
@@ -33,9 +34,10 @@ use crate::{
         measured::Measured,
         relay::{Relay, Step},
         rpc,
+        running::cancelled,
         workflow::{KeptRuns, Reports, Start, Steps},
     },
-    session::ClientSession,
+    session::{ClientSession, Numbering},
 };
 
 /// Whose calls they are.
@@ -242,14 +244,15 @@ impl Calls {
             era: self.era,
             id: &id,
             session: self.session.clone(),
-            caller: caller.clone(),
+            caller,
             sender: Sender::OwnTool,
         };
-        let in_flight = self.session.begin(&id, &backend.name, self.front.next_number());
+        let number = self.front.next_number();
+        let in_flight = self.session.begin(&id, &backend.name, number, Numbering::Own);
         let measured = Measured::new(&self.front, &request, &backend, Some(&origin.name));
         let route = Route::to(tool);
-        let number = in_flight.number;
-        let forwarded = self.front.forward_when_connected(&request, &backend, &route, number, self.connect);
+        let forwarded =
+            self.front.forward_when_connected(&request, &backend, &route, &in_flight, self.connect);
         let sent = forwarded.await.map_err(|error| {
             measured.record(None, true);
             let opener = Opener { answer: self.connect, ..Opener::of(&request) };
@@ -258,29 +261,31 @@ impl Calls {
             CallError { is_final, ..failed(format!("backend {}: {error}", backend.name)) }
         })?;
         let link = sent.link.clone();
-        let mut running = Running { backend: backend.clone(), link, caller, number, has_ended: false };
         let mut relay = Relay::new(&self.front, &request, backend, sent, in_flight, measured);
-        let mut waiting = None;
         loop {
-            let step = relay.next().await;
-            drop(waiting.take());
+            let step = self.waiting(&link, relay.next()).await;
             match step {
-                Some(Step::Message(message)) => {
-                    // A request of the backend, which the client responds to.
-                    let is_request = Envelope::parse(&message).is_ok_and(|message| message.id().is_some());
-                    waiting = is_request.then(|| self.input_time.wait());
-                    self.sent.send(Sent::Message(message)).await.ok();
-                }
-                Some(Step::Response(_, response)) => {
-                    running.has_ended = true;
-                    return Ok(response.into_bytes());
-                }
+                Some(Step::Message(message)) => drop(self.sent.send(Sent::Message(message)).await),
+                Some(Step::Response(_, response)) => return Ok(response.into_bytes()),
                 Some(Step::NeedsInput(needed)) => {
                     let input = self.ask(needed.json(), None).await?;
                     let provided = relay.provide(&needed, &input).await;
                     provided.map_err(|error| failed(format!("backend {}: {error}", origin.backend)))?;
                 }
                 None => return Err(failed("the backend sent no response")),
+            }
+        }
+    }
+
+    /// Waits for this. The time in which the backend waits for the client is that of the user.
+    async fn waiting<T>(&self, link: &Link, next: impl Future<Output = T>) -> T {
+        let mut next = pin!(next);
+        loop {
+            let is_asked = link.questions.are_open();
+            let _waiting = is_asked.then(|| self.input_time.wait());
+            tokio::select! {
+                done = &mut next => return done,
+                () = link.questions.changed(is_asked) => {}
             }
         }
     }
@@ -332,6 +337,7 @@ impl Calls {
         } else {
             let _waiting = self.input_time.wait();
             let id = json!(elicitation.id);
+            let mut withdrawal = Withdrawal { sent: &self.sent, id: id.to_string(), is_answered: false };
             let mut reply = self.session.expect_reply(&id.to_string());
             let request =
                 json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params});
@@ -348,6 +354,7 @@ impl Calls {
                 message = reply.message() => message.ok_or_else(|| failed("the session has ended"))?,
                 message = elsewhere => message,
             };
+            withdrawal.is_answered = true;
             result_of(&message)?
         };
         answer_of(&result)
@@ -379,27 +386,19 @@ impl Calls {
     }
 }
 
-/// A call in flight. If it is dropped, a backend of the older era is sent that it is cancelled; another one sees that its
-/// response is not read.
-struct Running {
-    backend: Arc<Backend>,
-    link: Arc<Link>,
-    caller: Caller,
-    number: u64,
-    has_ended: bool,
+/// A question to an older client. If it is dropped without its answer, as its time has passed, the client is sent that it is
+/// withdrawn.
+struct Withdrawal<'a> {
+    sent: &'a mpsc::Sender<Sent>,
+    /// Its id, as it is spelled.
+    id: String,
+    is_answered: bool,
 }
 
-impl Drop for Running {
+impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if self.has_ended || self.link.revision.era() == Era::Modern {
-            return;
-        }
-        let (backend, link, caller) = (self.backend.clone(), self.link.clone(), self.caller.clone());
-        let params = json!({"requestId": self.number});
-        let body = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params});
-        // Without a runtime, the process ends.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { backend.notify(&link, &caller, body.to_string().into()).await });
+        if !self.is_answered {
+            self.sent.try_send(Sent::Message(Bytes::from(cancelled(&self.id)).into())).ok();
         }
     }
 }

@@ -16,7 +16,7 @@ use skep_mcp::{Envelope, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AbortOnDrop, ClientRequest, Front,
+    AbortOnDrop, ClientRequest, Front, Sender,
     answer::{tool_error, translated},
     rpc::RpcError,
     workflow::Keeper,
@@ -88,7 +88,7 @@ impl Front {
             let outcome = if is_error(&result) { CallOutcome::Failure } else { CallOutcome::Success };
             front.record_call(sender_of_request, outcome, started);
             let translated = Raw::spelled(&result)
-                .and_then(|result| translated(result, Method::ToolsCall, era, &server).ok());
+                .and_then(|result| translated(result, Method::ToolsCall, era, Sender::Client, &server).ok());
             let result = front.counted(translated.unwrap_or(result), holder);
             sender.send(Sent::Result(result)).await.ok();
         });

@@ -25,7 +25,7 @@ use crate::{
         rpc::{self, RpcError},
         workflow::Keeper,
     },
-    session::{ClientSession, InFlight},
+    session::{ClientSession, InFlight, Numbering},
 };
 
 /// A call whose tool runs. The tool ends with it.
@@ -57,7 +57,7 @@ impl OwnCall {
         task: AbortOnDrop,
     ) -> Self {
         // No backend has the call itself.
-        let in_flight = request.session.begin(request.id, &"".into(), front.next_number());
+        let in_flight = request.session.begin(request.id, &"".into(), front.next_number(), Numbering::Own);
         Self {
             server: front.name.clone(),
             parked: front.parked.clone(),
@@ -145,7 +145,7 @@ impl OwnCall {
     ) -> Response<Body> {
         self.id = request.id.into();
         *self.client.lock().unwrap_or_else(PoisonError::into_inner) = CallingClient::of(request);
-        self.in_flight = self.session.begin(request.id, &"".into(), self.in_flight.number);
+        self.in_flight = self.session.begin_again(request.id, &"".into(), &self.in_flight);
         match given(request.envelope.params()) {
             Some(given) => {
                 needed.reply.send(given.as_str().to_owned()).ok();

@@ -17,13 +17,14 @@ use tokio::time::{Instant, timeout};
 use tracing::debug;
 
 use super::{
-    ClientRequest, Front,
+    ClientRequest, Front, Sender,
     answer::{failure, translated},
     call_digest::CallDigest,
-    from_backend::{for_client, for_session, readdressed, request_id, retagged, with_token},
+    from_backend::{for_client, for_session, readdressed, request_id, retagged, with_token, withdrawn},
     measured::Measured,
     own::progress_token,
     rpc::{self, RpcError},
+    running::Running,
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, is_for, rpc_error},
@@ -43,6 +44,7 @@ pub(super) struct Relay {
     peer: IpAddr,
     method: Method,
     era: Era,
+    sender: Sender,
     /// The client's id, as it is spelled.
     id: Box<str>,
     session: Arc<ClientSession>,
@@ -63,8 +65,7 @@ pub(super) struct Relay {
     pending: Option<PendingInput>,
     /// How often the backend has needed input.
     rounds: usize,
-    /// Whether the backend waits for a response of the client.
-    waits_for_client: bool,
+    asked: Asked,
     /// How much longer the backend may take, apart from when it waits for the client.
     left: Duration,
     has_ended: bool,
@@ -75,12 +76,25 @@ pub(super) struct Relay {
 pub(super) struct Sent {
     pub(super) link: Arc<Link>,
     pub(super) messages: Messages,
-    /// Its id there, as it is spelled.
-    pub(super) id: String,
+    pub(super) running: Running,
     /// What it names there.
     pub(super) name: Option<String>,
     pub(super) headers: HeaderMap,
     pub(super) body: Bytes,
+}
+
+/// The requests of a backend that belong to one request of the client: they end with it.
+struct Asked {
+    link: Arc<Link>,
+    ids: Vec<Box<str>>,
+}
+
+impl Drop for Asked {
+    fn drop(&mut self) {
+        for id in &self.ids {
+            self.link.questions.end(id);
+        }
+    }
 }
 
 /// What the client gets.
@@ -105,6 +119,7 @@ impl Relay {
         let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
         let left = backend.request_time();
         let token = progress_token(&request.envelope).map(Box::<str>::from);
+        let asked = Asked { link: sent.link.clone(), ids: Vec::new() };
         let may_wait = request.era == Era::Modern && sent.link.revision.era() == Era::Legacy;
         Self {
             server: server.name.clone(),
@@ -112,6 +127,7 @@ impl Relay {
             peer: request.exchange.peer.ip(),
             method: request.method,
             era: request.era,
+            sender: request.sender,
             id: request.id.into(),
             session: request.session.clone(),
             caller: request.caller.clone(),
@@ -126,7 +142,7 @@ impl Relay {
             outgoing: VecDeque::new(),
             pending: None,
             rounds: 0,
-            waits_for_client: false,
+            asked,
             has_ended: false,
             measured,
         }
@@ -141,6 +157,7 @@ impl Relay {
             Ok(step) => step,
             Err(error) => {
                 debug!(backend = &*self.backend.name, %error, "a request failed");
+                self.sent.running.failed(&error);
                 self.measured.record(Some(self.sent.link.revision), true);
                 self.has_ended = true;
                 return Some(self.failed(&error));
@@ -162,7 +179,6 @@ impl Relay {
                 self.send_again(pending).await?;
             }
             let message = self.message().await?;
-            self.waits_for_client = false;
             if let Some(step) = self.step(message).await? {
                 return Ok(step);
             }
@@ -171,28 +187,31 @@ impl Relay {
 
     /// The next message of the backend.
     async fn message(&mut self) -> Result<CountedBytes, BackendError> {
-        let started = Instant::now();
-        let (silence, rest) = match self.waits_for_client {
-            true => (limits::INPUT_TIME, limits::INPUT_TIME),
-            false => (self.backend.timeout, self.left),
-        };
-        let is_modern = self.sent.link.revision.era() == Era::Modern;
-        let message = tokio::select! {
-            message = timeout(rest, self.backend.next(&self.sent.link, &self.caller, &mut self.messages, silence)) => {
-                message.unwrap_or(Err(BackendError::Timeout(rest)))
+        let link = self.sent.link.clone();
+        loop {
+            let started = Instant::now();
+            let is_asked = link.questions.are_open();
+            let (silence, rest) = match is_asked {
+                true => (limits::INPUT_TIME, limits::INPUT_TIME),
+                false => (self.backend.timeout, self.left),
+            };
+            let next = self.backend.next(&link, &self.caller, &mut self.messages, silence);
+            let message = tokio::select! {
+                message = timeout(rest, next) => Some(message.unwrap_or(Err(BackendError::Timeout(rest)))),
+                () = self.in_flight.cancelled() => Some(Err(BackendError::Cancelled)),
+                () = link.questions.changed(is_asked) => None,
+            };
+            if !is_asked {
+                self.left = self.left.saturating_sub(started.elapsed());
+                // Also if it sends something all the time.
+                if self.left.is_zero() {
+                    return Err(BackendError::TooLong(self.backend.request_time()));
+                }
             }
-            // An older backend gets a notification; this one sees that its response is not read.
-            () = self.in_flight.cancelled(), if is_modern => Err(BackendError::Cancelled),
-        };
-        if self.waits_for_client {
-            return message;
+            if let Some(message) = message {
+                return message;
+            }
         }
-        self.left = self.left.saturating_sub(started.elapsed());
-        // Also if it sends something all the time.
-        if self.left.is_zero() {
-            return Err(BackendError::TooLong(self.backend.request_time()));
-        }
-        message
     }
 
     async fn step(&mut self, message: CountedBytes) -> Result<Option<Step>, BackendError> {
@@ -200,14 +219,19 @@ impl Relay {
         match envelope.message() {
             Message::Response { id, outcome } => {
                 // One to another request would be a mistake of the backend.
-                if !is_for(id, &self.sent.id) {
+                if !is_for(id, &self.sent.running.id) {
                     return Ok(None);
                 }
+                self.sent.running.has_ended = true;
                 self.messages.finish();
                 match outcome {
                     Outcome::Result(result) => self.result(&message, result),
                     Outcome::Error(error) => Err(rpc_error(error)),
                 }
+            }
+            Message::Notification { .. } if envelope.method() == Some(Method::Cancelled) => {
+                let sent = withdrawn(&envelope, &self.backend, &self.sent.link);
+                Ok(sent.map(|bytes| Step::Message(message.remade(bytes))))
             }
             Message::Notification { .. } => {
                 let [of_backend, of_client] = &self.tokens;
@@ -224,17 +248,20 @@ impl Relay {
                 };
                 Ok(sent.filter(|_| is_forwarded).map(Step::Message))
             }
-            Message::Request { .. } if !for_session(&envelope, &self.session) => {
-                self.backend.decline(&self.sent.link, &self.caller, &envelope).await;
-                Ok(None)
-            }
-            Message::Request { .. } if self.era == Era::Modern => {
+            Message::Request { .. } if self.era == Era::Modern && for_session(&envelope, &self.session) => {
                 Ok(BackendRequest::new(&envelope).map(Step::NeedsInput))
             }
-            Message::Request { id, .. } => {
-                self.waits_for_client = true;
-                let id = request_id(&self.backend.name, id.raw().as_str());
+            Message::Request { id, .. }
+                if for_session(&envelope, &self.session) && self.sent.link.questions.ask(&envelope) =>
+            {
+                let id = id.raw().as_str();
+                self.asked.ids.push(id.into());
+                let id = request_id(&self.backend.name, id);
                 Ok(readdressed(&envelope, &id).map(|bytes| Step::Message(message.remade(bytes))))
+            }
+            Message::Request { .. } => {
+                self.backend.decline(&self.sent.link, &self.caller, &envelope).await;
+                Ok(None)
             }
         }
     }
@@ -253,7 +280,7 @@ impl Relay {
             self.pending = Some(pending);
             return Ok(None);
         }
-        let result = translated(result, self.method, self.era, &self.server)?;
+        let result = translated(result, self.method, self.era, self.sender, &self.server)?;
         Ok(Some(Step::Response(StatusCode::OK, message.remade(rpc::result_body(&self.id, &result)))))
     }
 
@@ -269,8 +296,9 @@ impl Relay {
         if self.rounds > limits::INPUT_ROUNDS {
             return Err(BackendError::input("it needs input again and again"));
         }
-        self.sent.id = format!("\"{}-{}\"", self.in_flight.number, self.rounds);
-        let body = input.added_to(&self.sent.body, &self.sent.id).map_err(|_| BackendError::Malformed)?;
+        self.sent.running.id = format!("\"{}-{}\"", self.in_flight.number, self.rounds);
+        let body =
+            input.added_to(&self.sent.body, &self.sent.running.id).map_err(|_| BackendError::Malformed)?;
         let request = OutgoingRequest {
             method: self.method.name().unwrap_or_default(),
             name: self.sent.name.as_deref(),
@@ -368,7 +396,8 @@ impl Waiting {
         relay.caller = request.caller.clone();
         relay.tokens[1] = progress_token(&request.envelope).map(Into::into);
         relay.log_level = request.log_level();
-        relay.in_flight = relay.session.begin(request.id, &relay.backend.name, relay.in_flight.number);
+        relay.in_flight = relay.session.begin_again(request.id, &relay.backend.name, &relay.in_flight);
+        relay.sent.running.go_on(&request.caller, &relay.in_flight);
         let backend = relay.backend.clone();
         request.exchange.backend.set(backend.name.clone()).ok();
         let params = request.envelope.params();

@@ -1,0 +1,195 @@
+//! Questions of backends and workflows to the user of an older client: whose time they take, and how they end.
+
+use std::time::Duration;
+
+use http::Method;
+use serde_json::{Value, json};
+
+use crate::{
+    Server,
+    client::{Client, text},
+    in_fast_time,
+    scripted::{Received, Scripted, Speaks},
+};
+
+/// The time of the backend, and one of the user.
+const TIMES: &str = "operational: {timeouts: {default: 3s}}\n";
+const USER: Duration = Duration::from_secs(10);
+
+fn question(id: &str) -> Value {
+    let params = json!({
+        "message": "Which?", "requestedSchema": {"type": "object", "properties": {}},
+        "_meta": {"progressToken": "of-question"},
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params})
+}
+
+fn done() -> Value {
+    json!({"content": [{"type": "text", "text": "done"}]})
+}
+
+async fn answer(client: &Client, question: &Value) {
+    let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    assert_eq!(client.send(Method::POST, Some(&response)).await.status(), 202);
+}
+
+/// A server, and a client that has a session at the backend.
+async fn server(backend: &Scripted) -> (Server, Client, String) {
+    let server = Server::with_urls(&[("a", backend.url())], TIMES, None).await;
+    let client = Client::start(server.address, json!({"elicitation": {}})).await;
+    let first = async {
+        let call = backend.next("tools/call").await;
+        let session = call.session().to_owned();
+        call.result(done());
+        session
+    };
+    let (_, session) = tokio::join!(client.call("a_ask"), first);
+    (server, client, session)
+}
+
+fn params() -> Value {
+    json!({"name": "a_ask", "arguments": {}})
+}
+
+#[tokio::test]
+async fn what_a_backend_sends_beside_its_question_does_not_end_the_time_of_the_user() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let (_server, client, _) = server(&backend).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send(question("e1"));
+        let log = json!({"level": "info", "data": "asked the user"});
+        call.send(json!({"jsonrpc": "2.0", "method": "notifications/message", "params": log}));
+        assert_eq!(backend.next("").await.message["id"], "e1");
+        call.result(done());
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        let question = events.next().await.unwrap();
+        tokio::time::sleep(USER).await;
+        answer(&client, &question).await;
+        events.next().await.unwrap()
+    };
+    let (response, ()) = in_fast_time(async { tokio::join!(called, script) }).await;
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn after_the_answer_the_backend_has_its_own_time_again() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let (_server, client, _) = server(&backend).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send(question("e1"));
+        backend.next("").await;
+        call
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        let question = events.next().await.unwrap();
+        answer(&client, &question).await;
+        events.next().await.unwrap()
+    };
+    let (response, _call) = in_fast_time(async { tokio::join!(called, script) }).await;
+    assert_eq!(text(&response), ("backend a: it sent nothing within 3 s", true));
+}
+
+/// The stream of messages that belong to no request, in the session of this call.
+async fn stream_of(backend: &Scripted, session: &str) -> Received {
+    loop {
+        let stream = backend.next("GET").await;
+        if stream.session() == session {
+            return stream;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_question_on_the_stream_of_the_session_stops_the_clock_of_a_call() {
+    let backend = Scripted::start(Speaks::LegacyWithStreams).await;
+    let (_server, client, session) = server(&backend).await;
+    let mut heard = client.listen().await;
+    let stream = stream_of(&backend, &session).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        stream.send(question("e1"));
+        assert_eq!(backend.next("").await.message["id"], "e1");
+        call.result(done());
+    };
+    let user = async {
+        let question = heard.next().await.unwrap();
+        tokio::time::sleep(USER).await;
+        answer(&client, &question).await;
+    };
+    let (response, (), ()) = in_fast_time(async { tokio::join!(client.call("a_ask"), script, user) }).await;
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn a_backend_can_withdraw_its_question_and_hears_of_progress() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let (_server, client, _) = server(&backend).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send(question("e9"));
+        let progress = backend.next("notifications/progress").await.message;
+        assert_eq!(progress["params"], json!({"progressToken": "of-question", "progress": 1}));
+        let withdrawn = json!({"requestId": "e9", "reason": "no longer needed"});
+        call.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": withdrawn}));
+        call.result(done());
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        let question = events.next().await.unwrap();
+        let token = &question["params"]["_meta"]["progressToken"];
+        let progress = json!({"progressToken": token, "progress": 1});
+        let progress = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": progress});
+        assert_eq!(client.send(Method::POST, Some(&progress)).await.status(), 202);
+        let withdrawn = events.next().await.unwrap();
+        assert_eq!(withdrawn["method"], "notifications/cancelled");
+        assert_eq!(withdrawn["params"], json!({"requestId": question["id"], "reason": "no longer needed"}));
+        events.next().await.unwrap()
+    };
+    let (response, ()) = tokio::join!(called, script);
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn a_client_learns_that_the_time_of_a_workflows_question_has_passed() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let polite = "compositeTools: [{name: polite, description: d, steps: [{id: q, type: elicitation, \
+                  message: m, timeout: 2s, schema: {type: object, properties: {}}}]}]\n";
+    let server = Server::with_urls(&[("a", backend.url())], polite, None).await;
+    let client = Client::start(server.address, json!({"elicitation": {}})).await;
+    let called = async {
+        let mut events = client.open("tools/call", json!({"name": "polite", "arguments": {}})).await;
+        let question = events.next().await.unwrap();
+        assert_eq!(question["method"], "elicitation/create");
+        let withdrawn = events.next().await.unwrap();
+        assert_eq!(withdrawn["method"], "notifications/cancelled", "{withdrawn}");
+        assert_eq!(withdrawn["params"]["requestId"], question["id"]);
+        events.next().await.unwrap()
+    };
+    let response = in_fast_time(called).await;
+    assert!(text(&response).0.contains("did not answer in time"), "{response}");
+}
+
+#[tokio::test]
+async fn each_older_backend_gets_the_level_of_log_messages_of_a_modern_client() {
+    let backends = [Scripted::start(Speaks::Legacy).await, Scripted::start(Speaks::Legacy).await];
+    let urls = [("a", backends[0].url()), ("b", backends[1].url())];
+    let server = Server::with_urls(&urls, "", None).await;
+    let client = Client::modern(server.address, json!({}));
+    for (name, backend) in ["a_ask", "b_ask"].into_iter().zip(&backends) {
+        let meta = json!({"io.modelcontextprotocol/logLevel": "debug"});
+        let params = json!({"name": name, "arguments": {}, "_meta": meta});
+        let script = async {
+            let level = backend.next("logging/setLevel").await;
+            assert_eq!(level.message["params"]["level"], "debug");
+            level.result(json!({}));
+            backend.next("tools/call").await.result(done());
+        };
+        let (response, ()) = tokio::join!(client.request("tools/call", params), script);
+        assert_eq!(text(&response), ("done", false));
+    }
+}
