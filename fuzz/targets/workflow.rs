@@ -69,6 +69,9 @@ fuzz_target!(|text: &str| {
     RUNTIME.with_borrow_mut(|runtime| {
         let runtime = runtime
             .get_or_insert_with(|| Builder::new_current_thread().enable_time().build().expect("a runtime"));
-        runtime.block_on(run(&workflow, arguments, &Echo)).ok();
+        if let Ok(output) = runtime.block_on(run(&workflow, arguments, &Echo)) {
+            assert!(output["n"].is_i64() || output["n"].is_u64(), "{output}");
+            assert!(output.get("s").is_none_or(Value::is_string), "{output}");
+        }
     });
 });
