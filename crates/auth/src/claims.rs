@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde_json::{Map, Value};
+use skep_config::run_config::bare_issuer;
 
 use crate::{AuthenticationError, limits};
 
@@ -17,7 +18,7 @@ pub(crate) struct Expected {
 
 impl Expected {
     pub(crate) fn new(issuer: &str, audience: &str) -> Self {
-        Self { issuer: bare(issuer).to_owned(), audience: audience.trim().to_owned() }
+        Self { issuer: bare_issuer(issuer).to_owned(), audience: audience.trim().to_owned() }
     }
 
     /// Validates the claims at the current time.
@@ -27,7 +28,7 @@ impl Expected {
 
     fn check_at(&self, claims: &Claims, now: Duration) -> Result<(), AuthenticationError> {
         let issuer = claims.get("iss").and_then(Value::as_str).unwrap_or_default();
-        if !self.issuer.is_empty() && bare(issuer) != self.issuer {
+        if !self.issuer.is_empty() && bare_issuer(issuer) != self.issuer {
             return Err(AuthenticationError::Token("the token is of another issuer"));
         }
         if !self.audience.is_empty() && !is_for(claims, &self.audience) {
@@ -64,11 +65,6 @@ pub(crate) fn rest(claims: &Claims) -> Duration {
 /// The time since 1970.
 pub(crate) fn now() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
-}
-
-/// An issuer without a trailing slash. Its keys are the same with and without it.
-pub(crate) fn bare(issuer: &str) -> &str {
-    issuer.trim().trim_end_matches('/')
 }
 
 fn is_for(claims: &Claims, audience: &str) -> bool {

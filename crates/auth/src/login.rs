@@ -9,6 +9,7 @@ use form_urlencoded::Serializer;
 use http::{Request, StatusCode, Uri, uri::Scheme};
 use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
+use skep_config::run_config::bare_issuer;
 use tokio::sync::OnceCell;
 
 use crate::{
@@ -90,7 +91,7 @@ impl LoginProvider {
     /// within the cluster; all connections to it are encrypted.
     pub fn new(settings: LoginSettings) -> Result<Self, SetupError> {
         let fetcher = || Fetcher::new(Reach { private: true, plain: false }, settings.authorities.as_deref());
-        let issuer = claims::bare(&settings.issuer);
+        let issuer = bare_issuer(&settings.issuer);
         let document = format!("{issuer}/.well-known/openid-configuration");
         let keys = IssuerKeys::new(fetcher()?, "", issuer, Pace::default())?;
         let fetcher = fetcher()?;
@@ -134,10 +135,10 @@ impl LoginProvider {
         secrets: &LoginSecrets,
     ) -> Result<String, LoginError> {
         let endpoints = self.endpoints().await?;
-        let own = claims::bare(&self.settings.issuer);
+        let own = bare_issuer(&self.settings.issuer);
         // Otherwise another provider could get this code (RFC 9207, section 2.4).
         let is_own = match issuer {
-            Some(issuer) => claims::bare(issuer) == own,
+            Some(issuer) => bare_issuer(issuer) == own,
             None => !endpoints.names_issuer,
         };
         if !is_own {
@@ -205,7 +206,7 @@ impl LoginProvider {
             }
             (status, _) => return Err(FetchError::status(&self.document, status).into()),
         };
-        described(&document, claims::bare(&self.settings.issuer)).map_err(LoginError::Metadata)
+        described(&document, bare_issuer(&self.settings.issuer)).map_err(LoginError::Metadata)
     }
 }
 
@@ -213,7 +214,7 @@ impl LoginProvider {
 fn described(document: &Map<String, Value>, issuer: &str) -> Result<Endpoints, &'static str> {
     let text = |name: &str| document.get(name).and_then(Value::as_str).unwrap_or_default();
     // Otherwise one issuer could impersonate another (OpenID Connect Discovery 1.0, section 4.3).
-    if claims::bare(text("issuer")) != issuer {
+    if bare_issuer(text("issuer")) != issuer {
         return Err("the metadata of the provider describes another issuer");
     }
     let authorize: Option<Uri> = text("authorization_endpoint").parse().ok();

@@ -5,11 +5,11 @@ use std::{fs, path::PathBuf};
 use bytes::Bytes;
 use http::{HeaderValue, Request, StatusCode, Uri, header, uri::Scheme};
 use serde_json::{Map, Value};
+use skep_config::run_config::bare_issuer;
 
 use super::KeySet;
 use crate::{
     SetupError,
-    claims::bare,
     fetch::{FetchError, Fetcher},
     limits,
 };
@@ -42,7 +42,7 @@ impl Source {
         has_own_authority: bool,
     ) -> Result<Self, SetupError> {
         let place = if keys.is_empty() {
-            let issuer = bare(issuer).to_owned();
+            let issuer = bare_issuer(issuer).to_owned();
             let document =
                 fetcher.address("Issuer", &format!("{issuer}/.well-known/openid-configuration"))?;
             Place::Discovered { issuer, document }
@@ -70,7 +70,7 @@ impl Source {
         let document = self.document(uri).await?;
         let text = |key| document.get(key).and_then(Value::as_str).unwrap_or_default();
         // Otherwise one issuer could impersonate another (OpenID Connect Discovery 1.0, section 4.3).
-        if bare(text("issuer")) != issuer {
+        if bare_issuer(text("issuer")) != issuer {
             return Err(FetchError::answer(uri, "it describes another issuer"));
         }
         text("jwks_uri").parse().map_err(|_| FetchError::answer(uri, "its jwks_uri is not a URL"))

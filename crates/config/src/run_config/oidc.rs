@@ -41,3 +41,15 @@ pub struct Oidc {
     #[serde(with = "null")]
     pub scopes: Vec<String>,
 }
+
+impl Oidc {
+    /// Whether the tokens of this issuer are the ones that are accepted.
+    pub fn accepts_issuer(&self, issuer: &str) -> bool {
+        bare_issuer(issuer) == bare_issuer(&self.issuer)
+    }
+}
+
+/// An issuer without a trailing slash. It is the same issuer with and without it.
+pub fn bare_issuer(issuer: &str) -> &str {
+    issuer.trim().trim_end_matches('/')
+}

@@ -38,8 +38,14 @@ impl Authentication {
             return Ok(Self::Local(Arc::new(context.unauthenticated.clone())));
         };
         let resource = ProtectedResource::new(oidc, context.server);
-        let own = context.authorization_server.clone().filter(|server| server.issuer() == oidc.issuer);
-        if let Some(server) = own {
+        // Where this process issues tokens, no others are accepted: the end of a session is known of its own alone.
+        if let Some(server) = context.authorization_server.clone() {
+            if !oidc.accepts_issuer(server.issuer()) {
+                return Err(ConfigError::new(format!(
+                    "auth: oidc_config: Issuer must be that of the authorization server of this proxy, {}",
+                    server.issuer()
+                )));
+            }
             let authenticator = Box::new(Authenticator::of_own(server.clone(), &oidc.audience));
             return Ok(Self::Tokens { authenticator, resource, own: Some(server) });
         }

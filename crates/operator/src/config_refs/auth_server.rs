@@ -36,7 +36,7 @@ pub(crate) fn auth_server(
     oidc: Option<&Oidc>,
     identity: &Identity,
 ) -> Result<AuthServer, FieldError> {
-    let oidc = same_audience(oidc)?;
+    let oidc = accepting(oidc, &server.issuer)?;
     let built = AuthServer {
         issuer: server.issuer.clone(),
         authorization_endpoint_base_url: or_empty(&server.authorization_endpoint_base_url),
@@ -67,11 +67,19 @@ pub(crate) fn auth_server(
     }
 }
 
-fn same_audience(oidc: Option<&Oidc>) -> Result<&Oidc, FieldError> {
+/// How the workload validates tokens, if those of this issuer are accepted.
+fn accepting<'a>(oidc: Option<&'a Oidc>, issuer: &str) -> Result<&'a Oidc, FieldError> {
     let Some(oidc) = oidc else {
         let message = "is required: it validates the tokens of an embedded authorization server";
         return Err(FieldError::new("oidcConfigRef", message));
     };
+    if !oidc.accepts_issuer(issuer) {
+        let message = format!(
+            "accepts tokens of {:?}, and the authorization server issues them as {issuer:?}: use the same issuer",
+            oidc.issuer
+        );
+        return Err(FieldError::new("oidcConfigRef", message));
+    }
     let Oidc { audience, resource_url, .. } = oidc;
     if resource_url.is_empty() {
         return Err(FieldError::new("oidcConfigRef.resourceUrl", "is required: tokens are issued for it"));

@@ -25,7 +25,7 @@ pub(crate) fn references() -> Vec<(Kind, Value)> {
     };
     let exchange = json!({"tokenUrl": "https://sts.example/token", "audience": "b"});
     let upstream = json!({"name": "company", "type": "oidc", "oidcConfig": {"issuerUrl": "https://login.example", "clientId": "mcp"}});
-    let login = json!({"issuer": "https://mcp.example", "upstreamProviders": [upstream]});
+    let login = json!({"issuer": "https://login.example", "upstreamProviders": [upstream]});
     let otel = json!({
         "enabled": true, "endpoint": "https://otel.example:4318", "tracing": {"enabled": true},
         "sensitiveHeaders": [{"name": "x-key", "secretKeyRef": {"name": "s", "key": "k"}}],

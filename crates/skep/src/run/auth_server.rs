@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use skep_config::{AuthServer, paths};
+use skep_config::{AuthServer, paths, run_config::bare_issuer};
 
 use super::folder::Folder;
 
@@ -33,7 +33,7 @@ impl Addresses {
         }
         match text {
             text if text == self.resource => Some(format!("{}/mcp", self.origin)),
-            text if text == self.issuer => Some(self.origin.clone()),
+            text if bare_issuer(text) == self.issuer => Some(self.origin.clone()),
             _ => None,
         }
     }

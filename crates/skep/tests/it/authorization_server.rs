@@ -9,6 +9,7 @@ use std::{
     thread,
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use skep_testkit::{IdentityProvider, Redis, free_port};
 
@@ -124,6 +125,47 @@ async fn a_server_behind_a_proxy_gets_the_users_token_of_the_identity_provider()
     assert_eq!(heads.len(), 1, "a request without a valid token reached the server");
     assert!(has(&heads[0], "authorization: Bearer at-of-ann"), "{heads:?}");
     assert!(!heads[0].to_ascii_lowercase().contains("cookie:"), "{heads:?}");
+}
+
+/// An issuer is the same with and without a slash, so a session that has ended is known as such with both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_session_is_refused_however_its_issuer_is_written() {
+    let provider = fake_provider().await;
+    for slash in ["", "/"] {
+        let (port, (server, heads)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+        let mut config = config(port, &provider.issuer, server, json!({}));
+        let issuer = format!("http://127.0.0.1:{port}{slash}");
+        config["oidc_config"]["Issuer"] = json!(issuer);
+        let proxy = Proxy::with(&format!("revoked{}", slash.len()), config, &[]);
+        proxy.expect_log("the authorization server is ready");
+        let address = SocketAddr::from(([127, 0, 0, 1], port));
+        tokio::task::block_in_place(|| {
+            let issued =
+                tokens(address, &mut Browser::default(), |_, url| ann_logs_in(&provider, url, &json!({})));
+            let token = issued["access_token"].as_str().unwrap();
+            assert_eq!(call(port, token).status, 200, "{issuer}");
+            let claims = issued["access_token"].as_str().unwrap().split('.').nth(1).unwrap();
+            let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims).unwrap()).unwrap();
+            let client = claims["client_id"].as_str().unwrap();
+            let form = format!("client_id={client}&token={token}");
+            let type_ = "application/x-www-form-urlencoded";
+            let revoked = request("POST", &address.to_string(), "/oauth/revoke", "", (type_, &form));
+            assert_eq!(revoked.status, 200, "{}", revoked.body);
+            assert_eq!(call(port, token).status, 401, "{issuer}");
+            assert_eq!(heads.lock().unwrap().len(), 1, "{issuer}");
+        });
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proxy_that_would_accept_tokens_of_another_issuer_than_its_own_does_not_start() {
+    for issuer in ["https://other.example", ""] {
+        let (port, (server, _)) = (free_port(), server(Ipv4Addr::LOCALHOST.into()));
+        let mut config = config(port, "http://127.0.0.1:1", server, json!({}));
+        config["oidc_config"]["Issuer"] = json!(issuer);
+        let error = Proxy::refused("other-issuer", config, &[]);
+        assert!(error.contains("oidc_config: Issuer must be that of the authorization server"), "{error}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -27,6 +27,27 @@ impl Proxy {
 
     /// The same with more in its RunConfig.
     pub(crate) fn with(name: &str, more: Value, variables: &[(&str, &str)]) -> Self {
+        let (folder, port) = Self::folder(name, &more);
+        Self::launch(folder, port, &["proxy", "run", "image"], variables)
+    }
+
+    /// The error with which one ends at its start.
+    pub(crate) fn refused(name: &str, more: Value, variables: &[(&str, &str)]) -> String {
+        let (folder, _) = Self::folder(name, &more);
+        let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+        let command = command.args(["proxy", "run", "image"]).current_dir(&folder).env_clear();
+        let ended = command.envs(variables.iter().copied()).output().unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(ended.status.code(), Some(1));
+        let log = String::from_utf8(ended.stderr).unwrap();
+        log.lines()
+            .find_map(|line| line.strip_prefix("error: "))
+            .unwrap_or_else(|| panic!("{log}"))
+            .to_owned()
+    }
+
+    /// A folder with a RunConfig, and the port in it.
+    fn folder(name: &str, more: &Value) -> (PathBuf, u16) {
         let folder = std::env::temp_dir().join(format!("skep-proxy-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let port = more["port"].as_u64().map_or_else(free_port, |port| port as u16);
@@ -36,7 +57,7 @@ impl Proxy {
         });
         config.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         fs::write(folder.join("runconfig.json"), config.to_string()).unwrap();
-        Self::launch(folder, port, &["proxy", "run", "image"], variables)
+        (folder, port)
     }
 
     /// A virtual server with this configuration.

@@ -1,6 +1,7 @@
 //! The two files of a virtual server with an authorization server must not contradict each other.
 
 use skep_api::vmcp::{Config, IncomingAuth};
+use skep_config::run_config::bare_issuer;
 use skep_gateway::AuthorizationServer;
 
 use crate::ConfigError;
@@ -13,7 +14,7 @@ pub(super) fn check(config: &Config, server: &dyn AuthorizationServer) -> Result
             "incomingAuth.type must be oidc where there is an authorization server, or its tokens are not required",
         ));
     };
-    if oidc.issuer != server.issuer() {
+    if bare_issuer(&oidc.issuer) != bare_issuer(server.issuer()) {
         return Err(ConfigError::new(format!(
             "incomingAuth.oidc.issuer must be the issuer of the authorization server, {}",
             server.issuer()

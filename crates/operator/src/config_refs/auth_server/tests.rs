@@ -20,7 +20,12 @@ fn server(fields: Value) -> EmbeddedAuthServer {
 }
 
 fn oidc() -> Oidc {
-    Oidc { audience: RESOURCE.into(), resource_url: RESOURCE.into(), ..Oidc::default() }
+    Oidc {
+        issuer: "https://as.example".into(),
+        audience: RESOURCE.into(),
+        resource_url: RESOURCE.into(),
+        ..Oidc::default()
+    }
 }
 
 /// The part of a server, as it is in the file.
@@ -48,16 +53,23 @@ fn a_minimal_server_issues_tokens_for_the_workload() {
 }
 
 #[test]
-fn the_audience_of_tokens_is_the_one_that_the_proxy_expects() {
+fn the_issuer_and_the_audience_of_tokens_are_those_that_the_proxy_expects() {
     let built = |oidc: Option<&Oidc>| auth_server(&server(json!({})), oidc, &identity("team", "notes"));
     for (oidc, error) in [
         (None, "oidcConfigRef: "),
         (Some(Oidc { resource_url: String::new(), ..oidc() }), "oidcConfigRef.resourceUrl: "),
         (Some(Oidc { audience: "notes".into(), ..oidc() }), "oidcConfigRef.audience: \"notes\" "),
+        (
+            Some(Oidc { issuer: "https://other.example".into(), ..oidc() }),
+            "oidcConfigRef: accepts tokens of ",
+        ),
+        (Some(Oidc { issuer: String::new(), ..oidc() }), "oidcConfigRef: accepts tokens of "),
     ] {
         let message = built(oidc.as_ref()).unwrap_err().to_string();
         assert!(message.starts_with(error), "{message}");
     }
+    let with_slash = Oidc { issuer: "https://as.example/".into(), ..oidc() };
+    assert!(built(Some(&with_slash)).is_ok(), "a slash is no other issuer");
 }
 
 #[test]

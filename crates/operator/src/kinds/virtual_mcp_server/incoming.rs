@@ -30,17 +30,7 @@ impl Inputs {
     pub(super) fn auth_server_config(&self) -> Result<Option<AuthServer>, FieldError> {
         let Some(server) = self.auth_server() else { return Ok(None) };
         let oidc = self.oidc_config();
-        let server = config_refs::auth_server::auth_server(server, oidc.as_ref(), &self.identity)?;
-        match oidc {
-            Some(oidc) if oidc.issuer != server.issuer => {
-                let message = format!(
-                    "{:?} differs from {:?}, whose tokens incomingAuth.oidcConfigRef accepts: use the same",
-                    server.issuer, oidc.issuer
-                );
-                Err(FieldError::new("issuer", message))
-            }
-            _ => Ok(Some(server)),
-        }
+        config_refs::auth_server::auth_server(server, oidc.as_ref(), &self.identity).map(Some)
     }
 
     /// The policies to enforce.
