@@ -21,7 +21,14 @@ pub(crate) const REDIRECT_URIS_SIZE: usize = 4 << 10;
 pub(crate) const PENDING_LIFE: Duration = Duration::from_secs(600);
 /// How long a spent code is known as such, so that a second use ends its session.
 pub(crate) const SPENT_LIFE: Duration = Duration::from_secs(1800);
-/// How long a registered client lives without being used.
+/// How long a refresh token that was replaced is refused only: its client may have sent it twice, by two of its processes. After
+/// that its session ends.
+pub(crate) const REPLACED_LEEWAY: Duration = Duration::from_secs(30);
+/// How long a login that was taken can be taken again by the same request, if the response to it is lost.
+pub(crate) const TAKEN_LIFE: Duration = Duration::from_secs(30);
+/// How long a client waits until the store knows that it gets its tokens.
+pub(crate) const DELIVERY_TIME: Duration = Duration::from_secs(1);
+/// How long a registered client lives after it was used.
 pub(crate) const CLIENT_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How much longer than its access token the row of an upstream lives.
 pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
@@ -29,17 +36,21 @@ pub(crate) const UPSTREAM_LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long the token of an upstream is valid at most, in seconds, whatever the upstream reports. That is ten years.
 pub(crate) const UPSTREAM_TOKEN_LIFE: u64 = 10 * 365 * 24 * 3600;
 
-/// The clients that the memory store has. Beyond that, those that were not used for an hour make room.
+/// How long a registered client lives that has never got a token: for longer than its user takes to log in.
+pub(crate) const NEW_CLIENT_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// The clients that have got tokens, in memory. Beyond that, the one that was not used for longest is removed.
 pub(crate) const CLIENTS: usize = 10_000;
-/// How long a client is kept if another one needs the room.
-pub(crate) const CLIENT_GRACE: Duration = Duration::from_secs(3600);
+/// The same in Redis.
+pub(crate) const CLIENTS_IN_REDIS: usize = 20_000;
+/// The clients that have got none yet, and those of one address, which may be an ingress with all its users.
+pub(crate) const NEW_CLIENTS: usize = 10_000;
+pub(crate) const NEW_CLIENTS_OF_AN_ADDRESS: usize = 2_500;
 /// The memory of all logins that wait, and of those of one address, which may be an ingress with all its users.
 pub(crate) const LOGINS: usize = 64 << 20;
 pub(crate) const LOGINS_OF_AN_ADDRESS: usize = 16 << 20;
 /// The same in Redis, as their number.
 pub(crate) const LOGINS_IN_REDIS: usize = 10_000;
-/// The clients in Redis.
-pub(crate) const CLIENTS_IN_REDIS: usize = 20_000;
+pub(crate) const LOGINS_OF_AN_ADDRESS_IN_REDIS: usize = 2_500;
 /// The codes, tokens and sessions of each sort that the memory store has.
 pub(crate) const ROWS: usize = 50_000;
 /// The sessions of a user that have tokens of an upstream. Of one more, the oldest loses its tokens.

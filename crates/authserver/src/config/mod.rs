@@ -39,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) clients_without_consent: Vec<String>,
     /// The paths where browsers come back from upstreams.
     pub(crate) callbacks: Vec<String>,
+    /// Whether some come back at another host than the one that has their cookies.
+    pub(crate) has_callback_elsewhere: bool,
 }
 
 /// How client documents are cached.
@@ -72,9 +74,13 @@ impl Settings {
         let upstreams = upstreams::upstreams(config, &mut errors);
         let (Some(keys), Some(opaque), true) = (keys, opaque, errors.is_empty()) else { return Err(errors) };
         let base = config.authorization_endpoint_base_url.trim_end_matches('/');
+        let authorize_base = if base.is_empty() { config.issuer.clone() } else { base.to_owned() };
+        let is_elsewhere =
+            |upstream: &UpstreamSettings| origin(&upstream.redirect_uri) != origin(&authorize_base);
         let settings = Self {
             issuer: config.issuer.clone(),
-            authorize_base: if base.is_empty() { config.issuer.clone() } else { base.to_owned() },
+            has_callback_elsewhere: upstreams.iter().any(is_elsewhere),
+            authorize_base,
             keys,
             opaque,
             access_life: lives.access,
@@ -104,7 +110,7 @@ impl Settings {
 
     /// Whether browsers reach it encrypted.
     pub(crate) fn is_secure(&self) -> bool {
-        self.issuer.starts_with("https:")
+        self.authorize_base.starts_with("https:")
     }
 
     /// The address of the token endpoint.
@@ -116,6 +122,11 @@ impl Settings {
     pub(crate) fn has_jwt_bearer(&self) -> bool {
         self.trusted.iter().any(|trusted| trusted.jwt_bearer.is_some())
     }
+}
+
+/// Scheme, host and port: a browser has other cookies for another one.
+fn origin(uri: &str) -> Option<(&str, &str, Option<&str>)> {
+    Uri::parse(uri).map(|uri| (uri.scheme, uri.host, uri.port))
 }
 
 /// The paths of redirect URIs. Those that do not end like that of this server lead to something else behind an ingress.

@@ -17,6 +17,8 @@ use crate::{
 };
 
 const FAILED: &str = "upstream authentication failed";
+/// Tells that a browser was sent on to the host with its cookies.
+const MOVED: &str = "skep_moved";
 
 impl AuthServer {
     pub(super) async fn callback(&self, query: &str, browser: &Browser) -> Response<Bytes> {
@@ -36,7 +38,12 @@ impl AuthServer {
             return bad("missing code parameter");
         }
         // The login stays as it is: the browser that began it may still go on.
-        if !browser.began(&self.settings.opaque, state) {
+        let is_its_own = browser.began(&self.settings.opaque, state);
+        if !is_its_own && self.settings.has_callback_elsewhere && parameters.get(MOVED).is_none() {
+            let url = format!("{}/oauth/callback?{query}&{MOVED}=1", self.settings.authorize_base);
+            return response::redirect(StatusCode::SEE_OTHER, &url);
+        }
+        if !is_its_own {
             info!("a login was continued in another browser, or with an unknown state");
             return if is_error {
                 response::text(StatusCode::BAD_GATEWAY, FAILED)
@@ -44,7 +51,7 @@ impl AuthServer {
                 response::unknown_login()
             };
         }
-        match self.store.take_pending(state).await {
+        match self.store.take_pending(state, browser.address).await {
             Err(error) => OAuthError::from(error).response(),
             Ok(None) if is_error => response::text(StatusCode::BAD_GATEWAY, FAILED),
             Ok(None) => response::unknown_login(),

@@ -68,7 +68,7 @@ impl AuthServer {
         if !browser.began(&self.settings.opaque, flow) {
             return response::unknown_login();
         }
-        match self.store.take_pending(flow).await {
+        match self.store.take_pending(flow, browser.address).await {
             Err(error) => OAuthError::from(error).response(),
             Ok(None) => response::unknown_login(),
             // It still waits for an upstream.

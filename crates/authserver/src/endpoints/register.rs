@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};
+use skep_auth::counted_address;
 use uuid::Uuid;
 
 use super::Arrived;
@@ -10,7 +11,7 @@ use crate::{
     AuthServer,
     clients::{Metadata, MetadataError},
     random, response,
-    store::{Client, Method, StoreError},
+    store::{Client, Method},
 };
 
 impl AuthServer {
@@ -23,16 +24,15 @@ impl AuthServer {
             Ok(new) => new,
             Err(error) => return refused(&error),
         };
-        match self.store.put_client(&client).await {
+        match self.store.put_client(&client, counted_address(request.peer)).await {
             Ok(()) => {
                 response::registration(StatusCode::CREATED, &self.registered(&client, secret.as_deref()))
             }
             Err(error) => {
-                let seconds = if error == StoreError::Full { "3600" } else { "2" };
                 let body =
                     json!({"error": "temporarily_unavailable", "error_description": error.to_string()});
                 let mut response = response::registration(StatusCode::SERVICE_UNAVAILABLE, &body);
-                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(seconds));
+                response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
                 response
             }
         }

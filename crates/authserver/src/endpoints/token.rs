@@ -21,7 +21,6 @@ impl AuthServer {
     }
 
     async fn try_token(&self, request: &Arrived<'_>) -> Result<Value, OAuthError> {
-        let arrived = self.clock.precise();
         let form = request.form().ok_or_else(|| OAuthError::request("the body must be a form"))?;
         if let Some(name) = form.duplicate() {
             return Err(OAuthError::request(format!("the parameter {name:?} is there twice")));
@@ -37,23 +36,16 @@ impl AuthServer {
         if !client.may_use(grant) {
             return Err(OAuthError::new("unauthorized_client", "the client may not use this grant type"));
         }
-        let mut replacement = None;
-        let body = match grant {
+        let (body, undelivered) = match grant {
             GrantType::Code => self.redeem_code(&client, &form).await?,
-            GrantType::Refresh => {
-                let (body, made) = self.refresh(&client, &form, arrived).await?;
-                replacement = Some(made);
-                body
-            }
-            GrantType::Exchange | GrantType::JwtBearer => self.exchange(&client, &form).await?,
+            GrantType::Refresh => self.refresh(&client, &form).await?,
+            GrantType::Exchange | GrantType::JwtBearer => return self.exchange(&client, &form).await,
         };
         // The tokens are issued, whether the client lives longer or not.
         if client.dcr_issued {
             self.store.renew_client(&client.id).await.ok();
         }
-        if let Some(replacement) = replacement {
-            replacement.keep();
-        }
+        self.deliver(undelivered).await;
         Ok(body)
     }
 

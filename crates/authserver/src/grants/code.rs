@@ -3,17 +3,24 @@
 use serde_json::Value;
 use tracing::warn;
 
-use super::issue::is_offline;
+use super::{
+    delivery::{Spent, Undelivered},
+    issue::is_offline,
+};
 use crate::{
     AuthServer,
     error::OAuthError,
-    keys::{CODE, REFRESH},
+    keys::CODE,
     rules::{GrantType, Parameters, is_verified, resources, target},
     store::{Client, Grant, Proof, Taken},
 };
 
 impl AuthServer {
-    pub(crate) async fn redeem_code(&self, client: &Client, form: &Parameters) -> Result<Value, OAuthError> {
+    pub(crate) async fn redeem_code(
+        &self,
+        client: &Client,
+        form: &Parameters,
+    ) -> Result<(Value, Undelivered), OAuthError> {
         let unknown = || OAuthError::grant("the code is not valid");
         let requested = resources(form, &self.settings.audiences)?;
         let code = form.get("code").ok_or_else(unknown)?;
@@ -28,6 +35,8 @@ impl AuthServer {
             return Err(OAuthError::grant("the redirect_uri is not the one of the authorization request"));
         }
         let audience = target(&requested, &grant.granted_audience)?;
+        // One of two requests of a client at once gets tokens, and the other ends nothing.
+        let exchanged = self.in_flight.begin(signature).ok_or_else(unknown)?;
         if let Taken::Spent = self.store.take_code(signature).await? {
             warn!(client = client.id, "a code was used twice: its session ends");
             self.end_session(&grant.session.id).await?;
@@ -37,19 +46,27 @@ impl AuthServer {
             return Err(OAuthError::grant("the code has expired"));
         }
         if !is_verified(&proof.challenge, form.get("code_verifier")) {
+            // It cannot be guessed again.
+            self.store.spend_code(signature).await?;
             return Err(OAuthError::grant("the code_verifier does not fit the code_challenge"));
         }
-        let refresh = self.first_refresh(client, &grant).await?;
+        let refresh = self.first_refresh(client, &grant, code).await?;
         let token = self.session_token(&grant, audience, &grant.granted_scopes);
-        self.token_response(&token, refresh.as_deref())
+        let body = self.token_response(&token, refresh.as_deref())?;
+        Ok((body, Undelivered::new(Spent::Code { signature: signature.to_owned() }, exchanged)))
     }
 
     /// The first refresh token of a session, if it is to be continued.
-    async fn first_refresh(&self, client: &Client, grant: &Grant) -> Result<Option<String>, OAuthError> {
+    async fn first_refresh(
+        &self,
+        client: &Client,
+        grant: &Grant,
+        code: &str,
+    ) -> Result<Option<String>, OAuthError> {
         if !is_offline(&grant.granted_scopes) || !client.may_use(GrantType::Refresh) {
             return Ok(None);
         }
-        let issued = self.settings.opaque.issue_for(REFRESH, &grant.session.id)?;
+        let issued = self.settings.opaque.issue_after(code, &grant.session.id)?;
         let life = self.settings.refresh_life;
         let grant = Grant { expires_at: self.clock.now() + life.as_secs(), proof: None, ..grant.clone() };
         match self.store.put_refresh(&issued.signature, &grant, life).await? {

@@ -1,11 +1,9 @@
 //! The refresh grant (RFC 6749, section 6), with rotation (OAuth 2.1, section 4.3.1).
 
-use std::time::Duration;
-
 use serde_json::Value;
 use tracing::warn;
 
-use super::replacement::{Replacement, Tokens};
+use super::delivery::{Spent, Undelivered};
 use crate::{
     AuthServer,
     error::OAuthError,
@@ -15,14 +13,12 @@ use crate::{
 };
 
 impl AuthServer {
-    /// Replaces a refresh token, and returns the response, with what is undone if the client does not get it. `arrived` is when
-    /// the request did.
+    /// Replaces a refresh token, and returns the response.
     pub(crate) async fn refresh(
         &self,
         client: &Client,
         form: &Parameters,
-        arrived: Duration,
-    ) -> Result<(Value, Replacement), OAuthError> {
+    ) -> Result<(Value, Undelivered), OAuthError> {
         let unknown = || OAuthError::grant("the refresh token is not valid");
         let token =
             form.get("refresh_token").ok_or_else(|| OAuthError::request("refresh_token is missing"))?;
@@ -43,35 +39,27 @@ impl AuthServer {
             return Err(OAuthError::scope(other.map(String::as_str).unwrap_or_default()));
         }
         let audience = target(&resources(form, &self.settings.audiences)?, &grant.granted_audience)?;
-        let issued = self.settings.opaque.issue_for(REFRESH, &grant.session.id)?;
+        // One of two requests of a client at once gets tokens, and the other ends nothing.
+        let exchanged = self.in_flight.begin(&family).ok_or_else(unknown)?;
+        let issued = self.settings.opaque.issue_after(token, &grant.session.id)?;
         let life = self.settings.refresh_life;
         // A narrower scope is for this access token only: the next refresh may have all again.
         let next = Grant { expires_at: now + life.as_secs(), ..grant.clone() };
-        let millis = u64::try_from(self.clock.precise().as_millis()).unwrap_or(u64::MAX);
-        let tokens = Tokens { old: signature.to_owned(), new: issued.signature, life, at: millis };
-        let (rotation, replacement) =
-            Replacement::make(self.store.clone(), tokens, grant.clone(), next).await?;
-        match rotation {
+        match self.store.rotate(signature, &issued.signature, &next, life).await? {
             Rotation::Done => {
                 let granted = requested.as_deref().unwrap_or(&grant.granted_scopes);
-                let token = self.session_token(&grant, audience, granted);
-                Ok((self.token_response(&token, Some(&issued.token))?, replacement))
+                let access = self.session_token(&grant, audience, granted);
+                let body = self.token_response(&access, Some(&issued.token))?;
+                let spent = Spent::Refresh { new: issued.signature, session: grant.session.id };
+                Ok((body, Undelivered::new(spent, exchanged)))
             }
-            Rotation::Ended => Err(unknown()),
-            Rotation::Lost(at) => {
-                self.end_if_stolen(&grant, arrived, at).await?;
+            Rotation::Refused => Err(unknown()),
+            Rotation::Stolen => {
+                // It comes back long after its client has got another one: this is a thief, or the client after a thief.
+                warn!(client = grant.client_id, "a refresh token was used twice: its session ends");
+                self.end_session(&grant.session.id).await?;
                 Err(unknown())
             }
         }
-    }
-
-    /// A token that comes back after it was replaced was stolen, or its thief has replaced it: the session ends. A request
-    /// that was on its way while another one replaced the token is a client that sent it twice, and ends nothing.
-    async fn end_if_stolen(&self, grant: &Grant, arrived: Duration, replaced: u64) -> Result<(), OAuthError> {
-        if arrived.as_millis() <= u128::from(replaced) {
-            return Ok(());
-        }
-        warn!(client = grant.client_id, "a refresh token was used twice: its session ends");
-        self.end_session(&grant.session.id).await
     }
 }

@@ -46,12 +46,15 @@ impl OpaqueTokens {
         self.signed(prefix, &bytes::<32>()?)
     }
 
-    /// A new token of a session, which names the family of its tokens. So it is known whose a token was that was replaced, without
-    /// a memory of each.
-    pub(crate) fn issue_for(&self, prefix: &str, session: &str) -> Result<Opaque, NoRandomness> {
-        let mut value = bytes::<32>()?;
+    /// The refresh token of a session that follows on this code or token: always the same, so that a client which has not got the
+    /// response to its request gets it when it sends the request again. It names the family of the session's tokens. So it is
+    /// known whose a token was that was replaced, without a memory of each.
+    pub(crate) fn issue_after(&self, token: &str, session: &str) -> Result<Opaque, NoRandomness> {
+        let mut value = [0; 2 * FAMILY];
+        let derived = mac(self.current(), format!("after {token}").as_bytes()).ok_or(NoRandomness)?;
         value[..FAMILY].copy_from_slice(&family_bytes(session));
-        self.signed(prefix, &value)
+        value[FAMILY..].copy_from_slice(&Sha256::digest(derived)[..FAMILY]);
+        self.signed(REFRESH, &value)
     }
 
     fn signed(&self, prefix: &str, value: &[u8]) -> Result<Opaque, NoRandomness> {
@@ -116,8 +119,9 @@ mod tests {
     #[test]
     fn tokens_of_a_session_differ_and_have_its_family() {
         let tokens = OpaqueTokens::new(vec![[1; 32]]);
-        let of = |session: &str| tokens.issue_for(REFRESH, session).unwrap();
-        let (one, two, other) = (of("one"), of("one"), of("other"));
+        let of = |before: &str, session: &str| tokens.issue_after(before, session).unwrap();
+        let (one, two, other) = (of("a", "one"), of("b", "one"), of("a", "other"));
+        assert_eq!(of("a", "one").token, one.token);
         let member = |token: &str| tokens.member(REFRESH, token).map(|(family, _)| family);
         assert_ne!(one.token, two.token);
         assert_eq!(member(&one.token), Some(family("one")));

@@ -66,6 +66,10 @@ impl<V> Expiring<V> {
         self.entries.get(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }
 
+    pub(super) fn get_mut(&mut self, key: &str, now: u64) -> Option<&mut V> {
+        self.entries.get_mut(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
+    }
+
     /// Sets when an entry expires.
     pub(super) fn extend(&mut self, key: &str, until: u64) {
         if let Some((_, known)) = self.entries.get_mut(key) {
@@ -76,12 +80,7 @@ impl<V> Expiring<V> {
         }
     }
 
-    /// Removes the entry that expires first, if that is before the time.
-    pub(super) fn evict(&mut self, before: u64) {
-        self.remove_first(|first| first < before);
-    }
-
-    pub(super) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.entries.len() >= self.most
     }
 
@@ -131,10 +130,8 @@ mod tests {
         let mut map = Expiring::new(2);
         assert!(map.put("a", 1, 10, 0) && map.put("b", 2, 20, 0) && map.put("a", 3, 40, 0));
         map.extend("b", 30);
-        map.evict(30);
-        assert_eq!((map.get("a", 0), map.get("b", 0)), (Some(&3), Some(&2)), "neither is due");
-        map.evict(31);
-        assert_eq!((map.get("a", 0), map.get("b", 0)), (Some(&3), None), "the first to expire");
+        assert_eq!(map.put_evicting("c", 4, 50, 0).as_deref(), Some("b"), "the first to expire");
+        assert_eq!((map.get("a", 0), map.get("b", 0)), (Some(&3), None));
         assert!(map.put("c", 4, 50, 40));
         assert_eq!((map.entries.len(), map.order.len()), (1, 1), "what expired takes no room");
     }

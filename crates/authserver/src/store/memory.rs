@@ -11,7 +11,9 @@ use async_trait::async_trait;
 
 use super::{
     Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    UserSession, expiring::Expiring, logins::Logins,
+    UserSession,
+    expiring::Expiring,
+    shares::{self, Shares},
 };
 use crate::{clock::Clock, keys::family, limits};
 
@@ -22,11 +24,13 @@ pub(crate) struct MemoryStore {
 }
 
 struct Rows {
+    /// Clients that were never used.
+    new_clients: Shares<Client>,
     clients: Expiring<Client>,
-    pending: Logins,
-    codes: Expiring<Grant>,
+    pending: Shares<Pending>,
+    codes: Expiring<Code>,
     refresh: Expiring<Family>,
-    /// Spent codes, and used assertions.
+    /// Used assertions.
     spent: Expiring<()>,
     ended: Expiring<()>,
     users: Expiring<String>,
@@ -39,23 +43,31 @@ struct Rows {
     locks: Expiring<String>,
 }
 
+struct Code {
+    grant: Grant,
+    is_spent: bool,
+}
+
 /// The refresh tokens of a session.
 struct Family {
     grant: Grant,
     /// The signature of the valid one.
     current: String,
-    /// That of the one before, and when it was replaced.
-    previous: Option<(String, u64)>,
+    /// That of the one before.
+    previous: String,
+    /// When the valid one was delivered, in seconds since 1970.
+    delivered: Option<u64>,
 }
 
 impl Default for Rows {
     fn default() -> Self {
         Self {
+            new_clients: Shares::new(limits::NEW_CLIENTS_OF_AN_ADDRESS, limits::NEW_CLIENTS),
             clients: Expiring::new(limits::CLIENTS),
-            pending: Logins::default(),
+            pending: Shares::new(limits::LOGINS_OF_AN_ADDRESS, limits::LOGINS),
             codes: Expiring::new(limits::ROWS),
             refresh: Expiring::new(limits::ROWS),
-            spent: Expiring::new(2 * limits::ROWS),
+            spent: Expiring::new(limits::ROWS),
             ended: Expiring::new(limits::ROWS),
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
@@ -101,34 +113,36 @@ impl Store for MemoryStore {
         Ok(())
     }
 
-    async fn put_client(&self, client: &Client) -> Result<()> {
+    async fn put_client(&self, client: &Client, address: IpAddr) -> Result<()> {
         let (mut rows, now) = self.rows();
-        let until = now + limits::CLIENT_LIFE.as_secs();
-        if rows.clients.is_full() {
-            rows.clients.evict(until - limits::CLIENT_GRACE.as_secs());
-        }
-        stored(rows.clients.put(&client.id, client.clone(), until, now))
+        let until = now + limits::NEW_CLIENT_LIFE.as_secs();
+        rows.new_clients.put(&client.id, (client.clone(), 1), address, (now, until));
+        Ok(())
     }
 
     async fn client(&self, id: &str) -> Result<Option<Client>> {
         let (rows, now) = self.rows();
-        Ok(rows.clients.get(id, now).cloned())
+        Ok(rows.clients.get(id, now).or_else(|| rows.new_clients.get(id, now)).cloned())
     }
 
     async fn renew_client(&self, id: &str) -> Result<()> {
         let (mut rows, now) = self.rows();
-        rows.clients.extend(id, now + limits::CLIENT_LIFE.as_secs());
+        let until = now + limits::CLIENT_LIFE.as_secs();
+        match rows.new_clients.take(id, now) {
+            Some(client) => drop(rows.clients.put_evicting(id, client, until, now)),
+            None => rows.clients.extend(id, until),
+        }
         Ok(())
     }
 
     async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()> {
         let (mut rows, now) = self.rows();
-        let until = now + limits::PENDING_LIFE.as_secs();
-        rows.pending.put(state, pending.clone(), address, (now, until));
+        let (until, size) = (now + limits::PENDING_LIFE.as_secs(), shares::size(state, pending));
+        rows.pending.put(state, (pending.clone(), size), address, (now, until));
         Ok(())
     }
 
-    async fn take_pending(&self, state: &str) -> Result<Option<Pending>> {
+    async fn take_pending(&self, state: &str, _: IpAddr) -> Result<Option<Pending>> {
         let (mut rows, now) = self.rows();
         Ok(rows.pending.take(state, now))
     }
@@ -137,22 +151,28 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         // A late use is still known to be of a code that existed.
         let until = now + life.as_secs() + limits::SPENT_LIFE.as_secs();
-        rows.codes.put_evicting(signature, grant.clone(), until, now);
+        let code = Code { grant: grant.clone(), is_spent: false };
+        rows.codes.put_evicting(signature, code, until, now);
         Ok(())
     }
 
     async fn code(&self, signature: &str) -> Result<Option<Grant>> {
         let (rows, now) = self.rows();
-        Ok(rows.codes.get(signature, now).cloned())
+        Ok(rows.codes.get(signature, now).map(|code| code.grant.clone()))
     }
 
     async fn take_code(&self, signature: &str) -> Result<Taken> {
+        let (rows, now) = self.rows();
+        let is_spent = rows.codes.get(signature, now).is_some_and(|code| code.is_spent);
+        Ok(if is_spent { Taken::Spent } else { Taken::Free })
+    }
+
+    async fn spend_code(&self, signature: &str) -> Result<()> {
         let (mut rows, now) = self.rows();
-        if rows.spent.get(signature, now).is_some() {
-            return Ok(Taken::Spent);
+        if let Some(code) = rows.codes.get_mut(signature, now) {
+            code.is_spent = true;
         }
-        stored(rows.spent.put(signature, (), now + limits::SPENT_LIFE.as_secs(), now))?;
-        Ok(Taken::First)
+        Ok(())
     }
 
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
@@ -160,8 +180,13 @@ impl Store for MemoryStore {
         if rows.ended.get(&grant.session.id, now).is_some() {
             return Ok(false);
         }
-        let row = Family { grant: grant.clone(), current: signature.to_owned(), previous: None };
-        rows.refresh.put_evicting(&family(&grant.session.id), row, now + life.as_secs(), now);
+        let family = family(&grant.session.id);
+        if let Some(known) = rows.refresh.get(&family, now) {
+            return Ok(known.current == signature);
+        }
+        let (current, previous) = (signature.to_owned(), String::new());
+        let row = Family { grant: grant.clone(), current, previous, delivered: None };
+        rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
         Ok(true)
     }
 
@@ -170,21 +195,33 @@ impl Store for MemoryStore {
         Ok(rows.refresh.get(family, now).map(|row| row.grant.clone()))
     }
 
-    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, at: u64) -> Result<Rotation> {
+    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration) -> Result<Rotation> {
         let (mut rows, now) = self.rows();
         if rows.ended.get(&grant.session.id, now).is_some() {
-            return Ok(Rotation::Ended);
+            return Ok(Rotation::Refused);
         }
         let family = family(&grant.session.id);
-        let Some(row) = rows.refresh.get(&family, now) else { return Ok(Rotation::Ended) };
+        let Some(row) = rows.refresh.get(&family, now) else { return Ok(Rotation::Refused) };
         if row.current != old {
-            let replaced = row.previous.as_ref().filter(|(signature, _)| signature == old);
-            return Ok(Rotation::Lost(replaced.map_or(0, |(_, at)| *at)));
+            match row.delivered {
+                _ if row.previous != old => return Ok(Rotation::Stolen),
+                Some(at) if now > at + limits::REPLACED_LEEWAY.as_secs() => return Ok(Rotation::Stolen),
+                Some(_) => return Ok(Rotation::Refused),
+                None => {}
+            }
         }
-        let (current, previous) = (new.to_owned(), Some((old.to_owned(), at)));
-        let row = Family { grant: grant.clone(), current, previous };
+        let (current, previous) = (new.to_owned(), old.to_owned());
+        let row = Family { grant: grant.clone(), current, previous, delivered: None };
         rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
         Ok(Rotation::Done)
+    }
+
+    async fn deliver(&self, new: &str, session: &str) -> Result<()> {
+        let (mut rows, now) = self.rows();
+        if let Some(row) = rows.refresh.get_mut(&family(session), now).filter(|row| row.current == new) {
+            row.delivered.get_or_insert(now);
+        }
+        Ok(())
     }
 
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {

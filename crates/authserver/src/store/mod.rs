@@ -2,10 +2,10 @@
 
 mod expiring;
 mod locks;
-mod logins;
 mod memory;
 mod redis;
 mod rows;
+mod shares;
 
 use std::{net::IpAddr, time::Duration};
 
@@ -33,53 +33,63 @@ pub enum StoreError {
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
 /// What came of taking a code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
-    /// This request is the first.
-    First,
-    /// Another one was.
+    /// No client has got tokens for it.
+    Free,
+    /// One has.
     Spent,
 }
 
 /// What came of rotating a refresh token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rotation {
-    /// The new token replaced it.
+    /// The new token has replaced it.
     Done,
-    /// Another request replaced it, at this time, in milliseconds since 1970. Zero: more than one has done so since.
-    Lost(u64),
-    /// Its session has ended, or has no refresh token any more.
-    Ended,
+    /// Its client has got the new one a moment ago, or the session has ended: there is no token for this one.
+    Refused,
+    /// It was replaced long ago: two have it.
+    Stolen,
 }
 
 /// The store of clients, logins, grants and tokens. Rows are found by the signature of a token, never by the token.
+///
+/// The response to an operation can get lost after it was done, and an operation can be done late, or twice. So one that is done
+/// again changes nothing more, and what is used up for a client stays usable until the response for the client is there.
 #[async_trait]
 pub(crate) trait Store: Send + Sync {
     /// Checks that it can be used.
     async fn check(&self) -> std::result::Result<(), String>;
 
-    async fn put_client(&self, client: &Client) -> Result<()>;
+    /// Adds a client that has registered at an address. Where this has more than its share of those that were never used, its
+    /// oldest one of them is removed. No client that was used makes room for one that was not.
+    async fn put_client(&self, client: &Client, address: IpAddr) -> Result<()>;
     async fn client(&self, id: &str) -> Result<Option<Client>>;
-    /// A client that was used lives on.
+    /// A client has got tokens: it lives on. Beyond the number of those, the one that was not used for longest is removed.
     async fn renew_client(&self, id: &str) -> Result<()>;
 
     /// Adds a login that goes on at an address. Where this has more than its share, its oldest one ends.
     async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()>;
-    /// The login with this state, once.
-    async fn take_pending(&self, state: &str) -> Result<Option<Pending>>;
+    /// The login with this state, once, for a request of an address.
+    async fn take_pending(&self, state: &str, address: IpAddr) -> Result<Option<Pending>>;
 
     async fn put_code(&self, signature: &str, grant: &Grant, life: Duration) -> Result<()>;
     /// The grant of a code, also of a spent one.
     async fn code(&self, signature: &str) -> Result<Option<Grant>>;
-    /// Spends a code.
+    /// Begins to issue tokens for a code.
     async fn take_code(&self, signature: &str) -> Result<Taken>;
+    /// The tokens for a code are on their way to the client: it is spent.
+    async fn spend_code(&self, signature: &str) -> Result<()>;
 
-    /// Stores the first refresh token of a session. `false`: the session has ended.
+    /// Stores the first refresh token of a session. `false`: the session has ended, or has another one.
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool>;
     /// The grant of a family of refresh tokens. There is one row for all of them, however often they are replaced.
     async fn refresh(&self, family: &str) -> Result<Option<Grant>>;
-    /// Replaces the refresh token of a session by another one.
-    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration, now: u64)
-    -> Result<Rotation>;
+    /// Replaces the refresh token of a session by another one. Until this has been delivered, the old one may be replaced again.
+    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration) -> Result<Rotation>;
+    /// The new refresh token of a session is on its way to the client: the one before it is refused from now on, and after a
+    /// while whoever sends it has stolen it.
+    async fn deliver(&self, new: &str, session: &str) -> Result<()>;
 
     /// Ends a session: it has no refresh token any more, none of its tokens is accepted for this long, and it is not connected
     /// to these providers any more.

@@ -73,7 +73,7 @@ pub(super) struct Failure {
 pub(super) struct Flow {
     pub(super) user: &'static str,
     visitor: Visitor,
-    client: String,
+    pub(super) client: String,
     page: Response<Bytes>,
     /// Where the browser is.
     pub(super) url: String,

@@ -1,9 +1,13 @@
 //! Logins, and attacks on them.
 
-use http::StatusCode;
+use http::{StatusCode, header};
 use serde_json::json;
+use skep_testkit::IdentityProvider;
 
-use super::world::{REDIRECT, RESOURCE, Visitor, World, authorize_path, location, parameter};
+use super::world::{
+    REDIRECT, RESOURCE, Visitor, World, authorize_path, config, location, metadata_of, parameter,
+};
+use crate::AuthServer;
 
 #[tokio::test]
 async fn a_user_logs_in_and_the_client_gets_tokens() {
@@ -145,4 +149,47 @@ async fn an_id_token_of_another_login_is_refused() {
     world.at_upstream(&second, "bob");
     let response = world.open(&mut one, &back).await;
     assert_eq!(parameter(&location(&response), "error"), "server_error");
+}
+
+/// Browsers are at another address than other clients.
+async fn world_with_base() -> World {
+    let provider = IdentityProvider::start().await;
+    let upstream = json!({"name": "corp", "type": "oidc", "oidc_config": {
+        "issuer_url": provider.issuer, "client_id": "us", "redirect_uri": "https://mcp.example/mcp/oauth/callback",
+    }});
+    provider.answer("/.well-known/openid-configuration", metadata_of(&provider));
+    let changes =
+        json!({"authorization_endpoint_base_url": "https://login.example", "upstreams": [upstream]});
+    let server =
+        AuthServer::new(&config(&provider, &changes)).map_err(|errors| format!("{errors:?}")).unwrap();
+    assert!(server.check().await.unwrap().is_empty());
+    World { server, provider }
+}
+
+#[tokio::test]
+async fn cookies_are_for_encrypted_connections_where_browsers_have_them() {
+    let world = world_with_base().await;
+    let client = world.client().await;
+    let page = world.open(&mut Visitor::default(), &authorize_path(&client, &[])).await;
+    let cookie = page.headers()[header::SET_COOKIE].to_str().unwrap();
+    assert!(cookie.starts_with("__Host-skep-login-browser=") && cookie.ends_with("; Secure"), "{cookie}");
+}
+
+/// A provider may send browsers to the address of the resource, while their cookies are for that of the logins.
+#[tokio::test]
+async fn a_browser_that_comes_back_at_another_host_is_sent_to_the_one_with_its_cookies() {
+    let world = world_with_base().await;
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    let url = world.begin(&mut visitor, &client, &[]).await;
+    let back = world.at_upstream(&url, "ann").replace("/oauth/", "/mcp/oauth/");
+    let sent = location(&world.open(&mut Visitor::default(), &back).await);
+    let path = sent.strip_prefix("https://login.example").unwrap();
+    assert_eq!(
+        world.open(&mut Visitor::default(), path).await.status(),
+        StatusCode::BAD_REQUEST,
+        "it is sent in circles"
+    );
+    let done = location(&world.open(&mut visitor, path).await);
+    assert!(done.starts_with(REDIRECT) && !parameter(&done, "code").is_empty(), "{done}");
 }

@@ -13,6 +13,7 @@ mod floods;
 mod flow;
 mod interleavings;
 mod logins;
+mod lost_replies;
 mod redis_failover;
 mod redis_places;
 mod refreshes;

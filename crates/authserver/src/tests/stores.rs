@@ -15,8 +15,8 @@ use crate::{
     limits,
     random::hash,
     store::{
-        Client, Grant, MemoryStore, Method, Pending, RedisStore, Rotation, Session, Store, StoreError, Taken,
-        Upstream, User,
+        Client, Grant, MemoryStore, Method, Pending, RedisStore, Rotation, Session, Store, Taken, Upstream,
+        User,
     },
 };
 
@@ -120,36 +120,39 @@ pub(super) fn settings(
 
 pub(super) async fn check_promises(store: Arc<dyn Store>) {
     // What may be used once is used once.
-    let spent = join_all((0..16).map(|_| store.take_code("code"))).await;
-    assert_eq!(spent.iter().filter(|taken| matches!(taken, Ok(Taken::First))).count(), 1);
     let spent = join_all((0..16).map(|_| store.spend("key", LIFE))).await;
     assert_eq!(spent.iter().filter(|first| **first == Ok(true)).count(), 1);
-    // One rotation wins, and the others learn when that was.
-    assert_eq!(store.put_refresh("old", &grant("s"), LIFE).await, Ok(true));
+    // A code is spent when its tokens are on their way.
+    store.put_code("code", &grant("s"), LIFE).await.unwrap();
+    assert_eq!(store.take_code("code").await, Ok(Taken::Free));
+    assert_eq!(store.take_code("code").await, Ok(Taken::Free));
+    store.spend_code("code").await.unwrap();
+    assert_eq!(store.take_code("code").await, Ok(Taken::Spent));
+    // A refresh token is replaced by another one, and by no third one once that is on its way.
     let session = grant("s");
-    let rotations =
-        (0..16).map(|number| {
-            let (store, session) = (store.clone(), &session);
-            async move {
-                store.rotate("old", &format!("new-{number}"), session, LIFE, 1000 + number).await.unwrap()
-            }
-        });
-    let rotations = join_all(rotations).await;
-    let winner = rotations.iter().position(|rotation| *rotation == Rotation::Done).unwrap() as u64;
-    let lost = rotations.iter().filter(|rotation| **rotation == Rotation::Lost(1000 + winner)).count();
-    assert_eq!(lost, 15, "{rotations:?}");
+    let rotate = async |old: &str, new: &str| store.rotate(old, new, &session, LIFE).await.unwrap();
+    for _ in 0..2 {
+        assert_eq!(store.put_refresh("old", &session, LIFE).await, Ok(true));
+    }
+    for _ in 0..2 {
+        assert_eq!(rotate("old", "new").await, Rotation::Done);
+    }
+    assert_eq!(store.put_refresh("old", &session, LIFE).await, Ok(false), "it brings back a former one");
     assert!(store.refresh(&family("s")).await.unwrap().is_some());
-    // One that was replaced before the last one is of the same session.
-    let next = format!("new-{winner}");
-    assert_eq!(store.rotate(&next, "third", &session, LIFE, 1500).await, Ok(Rotation::Done));
-    assert_eq!(store.rotate(&next, "x", &session, LIFE, 1600).await, Ok(Rotation::Lost(1500)));
-    assert_eq!(store.rotate("old", "x", &session, LIFE, 1600).await, Ok(Rotation::Lost(0)));
-    assert_eq!(store.rotate("old", "x", &grant("none"), LIFE, 1600).await, Ok(Rotation::Ended));
+    store.deliver("old", "s").await.unwrap();
+    assert_eq!(rotate("old", "new").await, Rotation::Done, "the new one was not delivered");
+    store.deliver("new", "s").await.unwrap();
+    assert_eq!(rotate("old", "x").await, Rotation::Refused);
+    // One that was replaced before the last one was is not sent twice at once.
+    assert_eq!(rotate("new", "third").await, Rotation::Done);
+    assert_eq!(rotate("old", "x").await, Rotation::Stolen);
+    assert_eq!(rotate("new", "third").await, Rotation::Done);
+    assert_eq!(store.rotate("old", "x", &grant("none"), LIFE).await, Ok(Rotation::Refused));
     // Nothing is issued for a session that has ended.
     store.end_session("s", &[], LIFE).await.unwrap();
     assert_eq!(store.is_ended("s").await, Ok(true));
     assert_eq!(store.is_ended("t").await, Ok(false));
-    assert_eq!(store.rotate("third", "newest", &session, LIFE, 2000).await, Ok(Rotation::Ended));
+    assert_eq!(rotate("third", "newest").await, Rotation::Refused);
     assert_eq!(store.put_refresh("other", &session, LIFE).await, Ok(false));
     assert!(store.refresh(&family("s")).await.unwrap().is_none(), "it can still be refreshed");
     // A subject of a provider is one user, also for requests at the same time.
@@ -210,46 +213,64 @@ fn client(id: usize) -> Client {
 /// What is sent to a store at once.
 const AT_ONCE: usize = 200;
 
-/// Strangers register clients from as many addresses as they have.
-async fn check_clients(store: Arc<dyn Store>, clock: &Clock, most: usize) {
-    let ids: Vec<usize> = (0..=most).collect();
-    for ids in ids[..most].chunks(AT_ONCE) {
-        let all = ids.iter().map(|id| {
-            let store = store.clone();
-            async move { store.put_client(&client(*id)).await }
-        });
-        assert!(join_all(all).await.into_iter().all(|put| put.is_ok()));
-    }
-    let one_more = client(most);
-    assert_eq!(store.put_client(&one_more).await, Err(StoreError::Full), "it takes the place of another");
-    clock.advance(limits::CLIENT_GRACE + Duration::from_secs(1));
+fn address(number: usize) -> IpAddr {
+    IpAddr::from((u32::from_be_bytes([198, 18, 0, 0]) + number as u32).to_be_bytes())
+}
+
+/// Strangers register clients, at as many addresses as they have.
+async fn check_clients(store: Arc<dyn Store>) {
+    let put = async |id: usize, at: usize| store.put_client(&client(id), address(at)).await.unwrap();
+    let is_there = async |id: usize| store.client(&id.to_string()).await.unwrap().is_some();
+    const USED: usize = 0;
+    const NEW: usize = 1;
+    const FIRST: usize = 2;
+    put(USED, 0).await;
     store.renew_client("0").await.unwrap();
-    assert_eq!(store.put_client(&one_more).await, Ok(()));
-    let mut found = Vec::new();
+    put(NEW, 1).await;
+    let addresses = 2 * limits::NEW_CLIENTS / limits::NEW_CLIENTS_OF_AN_ADDRESS;
+    let ids: Vec<usize> = (FIRST..FIRST + 2 * limits::NEW_CLIENTS).collect();
     for ids in ids.chunks(AT_ONCE) {
-        let all = ids.iter().map(|id| {
-            let store = store.clone();
-            async move { store.client(&id.to_string()).await.unwrap() }
-        });
-        found.extend(join_all(all).await.into_iter().flatten().map(|client| client.id));
+        join_all(ids.iter().map(|id| put(*id, 2 + id % addresses))).await;
     }
-    assert_eq!(found.len(), most);
-    assert!(found.contains(&"0".into()), "one that is used has made room");
+    assert!(is_there(USED).await, "a client in use made room for one that nobody uses");
+    assert!(is_there(NEW).await, "an address with one client lost it to those with many");
+    assert!(!is_there(FIRST).await, "there is no end of them");
+    assert!(is_there(*ids.last().unwrap()).await, "newcomers are refused");
+    let mut left = 0;
+    for ids in ids.chunks(AT_ONCE) {
+        let found = join_all(ids.iter().map(|id| is_there(*id))).await;
+        left += found.into_iter().filter(|is_there| *is_there).count();
+    }
+    assert!((limits::NEW_CLIENTS / 2..limits::NEW_CLIENTS).contains(&left), "{left}");
+}
+
+/// One address fills its share, and its own oldest make room.
+async fn check_clients_of_an_address(store: Arc<dyn Store>) {
+    for id in 0..=limits::NEW_CLIENTS_OF_AN_ADDRESS {
+        store.put_client(&client(id), address(0)).await.unwrap();
+        // One that was used counts no more.
+        if id == 1 {
+            store.renew_client("1").await.unwrap();
+        }
+    }
+    store.put_client(&client(usize::MAX), address(0)).await.unwrap();
+    for (id, is_there) in [(0, false), (1, true), (limits::NEW_CLIENTS_OF_AN_ADDRESS, true)] {
+        assert_eq!(store.client(&id.to_string()).await.unwrap().is_some(), is_there, "{id}");
+    }
 }
 
 #[tokio::test]
-async fn the_clients_in_memory_are_bounded_and_those_in_use_stay() {
-    let clock = Clock::default();
-    check_clients(Arc::new(MemoryStore::new(clock.clone())), &clock, limits::CLIENTS).await;
+async fn strangers_that_register_clients_without_end_remove_none_that_is_used_from_memory() {
+    check_clients(Arc::new(MemoryStore::new(Clock::default()))).await;
+    check_clients_of_an_address(Arc::new(MemoryStore::new(Clock::default()))).await;
 }
 
 #[tokio::test]
-async fn the_clients_in_redis_are_bounded_and_those_in_use_stay() {
+async fn strangers_that_register_clients_without_end_remove_none_that_is_used_from_redis() {
     let redis = Redis::with_password(PASSWORD).await;
-    let clock = Clock::default();
-    let settings = settings(None, PASSWORD, RedisPlace::Address(redis.address()), None, None);
-    let store = Arc::new(RedisStore::new(settings, clock.clone()).unwrap());
-    check_clients(store, &clock, limits::CLIENTS_IN_REDIS).await;
+    check_clients(redis_store(&redis, None).await).await;
+    let redis = Redis::with_password(PASSWORD).await;
+    check_clients_of_an_address(redis_store(&redis, None).await).await;
 }
 
 /// A client that refreshes without end takes no room of others.
@@ -260,10 +281,10 @@ async fn the_tokens_of_a_session_are_one_row_in_memory_however_often_they_are_re
     store.put_refresh("0", &grant("s"), LIFE).await.unwrap();
     for number in 0..limits::ROWS + 1 {
         let (old, new) = (number.to_string(), (number + 1).to_string());
-        assert_eq!(store.rotate(&old, &new, &grant("s"), 2 * LIFE, 1).await, Ok(Rotation::Done), "{number}");
+        assert_eq!(store.rotate(&old, &new, &grant("s"), 2 * LIFE).await, Ok(Rotation::Done), "{number}");
     }
-    assert_eq!(store.rotate("of-bob", "next", &grant("bob"), LIFE, 1).await, Ok(Rotation::Done));
-    assert_eq!(store.rotate("0", "x", &grant("s"), LIFE, 1).await, Ok(Rotation::Lost(0)), "it is forgotten");
+    assert_eq!(store.rotate("of-bob", "next", &grant("bob"), LIFE).await, Ok(Rotation::Done));
+    assert_eq!(store.rotate("0", "x", &grant("s"), LIFE).await, Ok(Rotation::Stolen), "it is forgotten");
 }
 
 #[tokio::test]
@@ -275,7 +296,7 @@ async fn the_tokens_of_a_session_are_one_row_in_redis_however_often_they_are_rep
     store.put_refresh("0", &grant("s"), LIFE).await.unwrap();
     for number in 0..100 {
         let (old, new) = (number.to_string(), (number + 1).to_string());
-        assert_eq!(store.rotate(&old, &new, &grant("s"), LIFE, 1).await, Ok(Rotation::Done));
+        assert_eq!(store.rotate(&old, &new, &grant("s"), LIFE).await, Ok(Rotation::Done));
     }
     assert_eq!(redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 1);
 }
@@ -328,16 +349,42 @@ async fn tokens_of_upstreams_cannot_be_read_in_redis_without_the_key() {
 async fn an_address_has_a_share_of_the_logins_in_redis() {
     let redis = Redis::with_password(PASSWORD).await;
     let store = redis_store(&redis, None).await;
-    let [quiet, flooding] = [1, 2].map(|last| IpAddr::from([203, 0, 113, last]));
+    let [quiet, flooding] = [1, 2].map(address);
     store.put_pending("quiet", &pending(""), quiet).await.unwrap();
-    store.put_pending("first", &pending(""), flooding).await.unwrap();
-    let (store, login) = (&store, &pending(""));
-    let more = (1..=limits::LOGINS_IN_REDIS)
-        .map(|number| async move { store.put_pending(&number.to_string(), login, flooding).await });
-    assert!(join_all(more).await.into_iter().all(|put| put.is_ok()));
-    for (state, is_there) in [("quiet", true), ("first", false), ("1", true), ("10000", true)] {
-        assert_eq!(store.take_pending(state).await.unwrap().is_some(), is_there, "{state}");
+    let put = async |number: usize, at: usize| {
+        store.put_pending(&number.to_string(), &pending(""), address(at)).await
+    };
+    let most = limits::LOGINS_OF_AN_ADDRESS_IN_REDIS;
+    put(0, 2).await.unwrap();
+    put(1, 2).await.unwrap();
+    assert!(store.take_pending("1", flooding).await.unwrap().is_some());
+    let numbers: Vec<usize> = (2..=most + 1).collect();
+    for numbers in numbers.chunks(AT_ONCE) {
+        join_all(numbers.iter().map(|number| put(*number, 2))).await;
     }
+    for (state, is_there) in [("quiet", true), ("0", false), ("2", true), (&*(most + 1).to_string(), true)] {
+        assert_eq!(store.take_pending(state, quiet).await.unwrap().is_some(), is_there, "{state}");
+    }
+}
+
+/// A crowd of strangers, which has more addresses than shares.
+#[tokio::test]
+async fn logins_in_redis_are_bounded_over_all_addresses_and_one_with_few_keeps_them() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let store = redis_store(&redis, None).await;
+    store.put_pending("quiet", &pending(""), address(0)).await.unwrap();
+    let numbers: Vec<usize> = (0..2 * limits::LOGINS_IN_REDIS).collect();
+    for numbers in numbers.chunks(AT_ONCE) {
+        let put = numbers.iter().map(async |number| {
+            store.put_pending(&number.to_string(), &pending(""), address(1 + number % 50)).await
+        });
+        assert!(join_all(put).await.into_iter().all(|put| put.is_ok()));
+    }
+    let client = redis::Client::open(format!("redis://:{PASSWORD}@{}/", redis.address())).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let keys: usize = redis::cmd("DBSIZE").query_async(&mut connection).await.unwrap();
+    assert!(keys <= limits::LOGINS_IN_REDIS + 60, "{keys}");
+    assert!(store.take_pending("quiet", address(0)).await.unwrap().is_some());
 }
 
 /// The members of these rows are those that ToolHive's have. Times are seconds, or texts as Go writes them.
@@ -395,7 +442,7 @@ async fn clients_users_and_tokens_that_toolhive_stored_are_found() {
     let confidential = store.client("d").await.unwrap().unwrap();
     assert_eq!(confidential.secret_hash, hash("secret-of-a-client"));
     // As it is written here, it is read as well.
-    store.put_client(&confidential).await.unwrap();
+    store.put_client(&confidential, address(0)).await.unwrap();
     assert!(store.client("d").await.unwrap().is_some_and(|client| client == confidential));
     assert_eq!(store.user("corp", "ann", "new", 1).await.as_deref(), Ok("u"));
     for (number, (time, seconds)) in times.into_iter().enumerate() {

@@ -35,14 +35,14 @@ impl Connection {
         Ok(Self { place: Place::new(settings)?, config, state: Mutex::new(State::Closed) })
     }
 
-    /// Sends a command. If the connection was lost while it was idle, or is to a node that does not have the keys, a new one
-    /// may work. No command is sent again that may have been executed.
+    /// Sends a command. If the connection was lost, or is to a node that does not have the keys, a new one may work. The command
+    /// may have been executed before the connection was lost: each is one that can be executed twice.
     pub(super) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, String> {
         let mut tries = 1;
         loop {
             let mut connection = self.open().await?;
             match self.send(command, &mut connection).await {
-                Err(error) if tries < TRIES && is_unexecuted(&error) => tries += 1,
+                Err(error) if tries < TRIES && is_worth_another(&error) => tries += 1,
                 other => return other.map_err(|error| describe(&error)),
             }
         }
@@ -85,8 +85,8 @@ impl Connection {
     }
 }
 
-/// Whether a command was surely not executed: a demoted primary and a node without the keys refuse it.
-fn is_unexecuted(error: &RedisError) -> bool {
+/// Whether another try may do: a demoted primary and a node without the keys refuse a command.
+fn is_worth_another(error: &RedisError) -> bool {
     error.is_connection_refusal()
         || error.is_connection_dropped()
         || error.redirect_node().is_some()

@@ -13,6 +13,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use skep_auth::Seal;
 use tracing::warn;
+use uuid::Uuid;
 
 use super::{
     Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
@@ -61,12 +62,28 @@ impl RedisStore {
         self.query(&command).await
     }
 
+    /// Stores who has something, if nobody has it. `false`: another one has it.
+    async fn hold(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
+        let mut command = cmd("SET");
+        command.arg(key).arg(holder).arg("NX").arg("GET").arg("PX").arg(life.as_millis() as u64);
+        let known: Option<String> = self.query(&command).await?;
+        // The same command may have been executed before, and only its response is lost.
+        Ok(known.is_none_or(|known| known == holder))
+    }
+
+    /// The key that tells of a spent code.
+    fn spent_key(&self, signature: &str) -> String {
+        self.key(&["invalidated", signature])
+    }
+
     fn provider_key(&self, provider: &str, subject: &str) -> String {
         self.key(&["provider", &provider.len().to_string(), provider, subject])
     }
 
-    fn client_keys(&self, id: &str) -> [String; 2] {
-        [self.key(&["client", id]), self.key(&["clients"])]
+    /// The keys of a row that an address causes, and of the sets that it is in.
+    fn shared_keys(&self, row: String, name: &str, address: IpAddr) -> [String; 4] {
+        let of_address = self.key(&[name, "at", &address.to_string()]);
+        [row, of_address, self.key(&[name]), self.key(&[name, "counts"])]
     }
 
     /// The keys of the refresh tokens of a session, and of its end.
@@ -147,12 +164,10 @@ impl Store for RedisStore {
         sent.map_err(|error| format!("Redis cannot be used: {error}"))
     }
 
-    async fn put_client(&self, client: &Client) -> Result<()> {
-        let command = scripts::put_client(&self.client_keys(&client.id), &text(client)?, self.clock.now());
-        match self.query::<i64>(&command).await? {
-            1 => Ok(()),
-            _ => Err(StoreError::Full),
-        }
+    async fn put_client(&self, client: &Client, address: IpAddr) -> Result<()> {
+        let keys = self.shared_keys(self.key(&["client", &client.id]), "clients:new", address);
+        let most = [limits::NEW_CLIENTS_OF_AN_ADDRESS, limits::NEW_CLIENTS];
+        self.query(&scripts::put_shared(&keys, &text(client)?, limits::NEW_CLIENT_LIFE, most)).await
     }
 
     async fn client(&self, id: &str) -> Result<Option<Client>> {
@@ -160,16 +175,20 @@ impl Store for RedisStore {
     }
 
     async fn renew_client(&self, id: &str) -> Result<()> {
-        self.query(&scripts::renew_client(&self.client_keys(id), self.clock.now())).await
+        let keys = [self.key(&["client", id]), self.key(&["clients"]), self.key(&["clients:new"])];
+        self.query(&scripts::renew_client(&keys)).await
     }
 
     async fn put_pending(&self, state: &str, pending: &Pending, address: IpAddr) -> Result<()> {
-        let keys = [self.key(&["pending", state]), self.key(&["pending", "at", &address.to_string()])];
-        self.query(&scripts::put_login(&keys, &text(pending)?, limits::PENDING_LIFE)).await
+        let keys = self.shared_keys(self.key(&["pending", state]), "logins", address);
+        let most = [limits::LOGINS_OF_AN_ADDRESS_IN_REDIS, limits::LOGINS_IN_REDIS];
+        self.query(&scripts::put_shared(&keys, &text(pending)?, limits::PENDING_LIFE, most)).await
     }
 
-    async fn take_pending(&self, state: &str) -> Result<Option<Pending>> {
-        let text: Option<String> = self.query(cmd("GETDEL").arg(self.key(&["pending", state]))).await?;
+    async fn take_pending(&self, state: &str, address: IpAddr) -> Result<Option<Pending>> {
+        let [row, of_address, all, _] = self.shared_keys(self.key(&["pending", state]), "logins", address);
+        let taken = self.key(&["pending", "taken", &Uuid::new_v4().to_string()]);
+        let text: Option<String> = self.query(&scripts::take(&[row, taken, of_address, all])).await?;
         Ok(text.and_then(|text| parsed(&text)))
     }
 
@@ -182,8 +201,14 @@ impl Store for RedisStore {
     }
 
     async fn take_code(&self, signature: &str) -> Result<Taken> {
-        let is_first = self.spend(&format!("invalidated:{signature}"), limits::SPENT_LIFE).await?;
-        Ok(if is_first { Taken::First } else { Taken::Spent })
+        let known: Option<String> = self.query(cmd("GET").arg(self.spent_key(signature))).await?;
+        Ok(if known.is_some() { Taken::Spent } else { Taken::Free })
+    }
+
+    async fn spend_code(&self, signature: &str) -> Result<()> {
+        let mut command = cmd("SET");
+        command.arg(self.spent_key(signature)).arg("1").arg("EX").arg(limits::SPENT_LIFE.as_secs());
+        self.query(&command).await
     }
 
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
@@ -197,20 +222,17 @@ impl Store for RedisStore {
         Ok(text.and_then(|text| parsed(&text)))
     }
 
-    async fn rotate(
-        &self,
-        old: &str,
-        new: &str,
-        grant: &Grant,
-        life: Duration,
-        now: u64,
-    ) -> Result<Rotation> {
-        let command = scripts::rotate(&self.session_keys(grant), &text(grant)?, life, now, (old, new));
+    async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration) -> Result<Rotation> {
+        let command = scripts::rotate(&self.session_keys(grant), &text(grant)?, life, (old, new));
         Ok(match self.query::<i64>(&command).await? {
             scripts::DONE => Rotation::Done,
-            scripts::ENDED => Rotation::Ended,
-            at => Rotation::Lost(u64::try_from(at).unwrap_or_default()),
+            scripts::STOLEN => Rotation::Stolen,
+            _ => Rotation::Refused,
         })
+    }
+
+    async fn deliver(&self, new: &str, session: &str) -> Result<()> {
+        self.query(&scripts::deliver(&self.key(&["refresh", &family(session)]), new)).await
     }
 
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
@@ -225,9 +247,8 @@ impl Store for RedisStore {
     }
 
     async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
-        let mut command = cmd("SET");
-        command.arg(self.key(&[key])).arg("1").arg("NX").arg("EX").arg(life.as_secs() + 1);
-        Ok(self.query::<Option<String>>(&command).await?.is_some())
+        let user = Uuid::new_v4().to_string();
+        self.hold(&self.key(&[key]), &user, Duration::from_secs(life.as_secs() + 1)).await
     }
 
     async fn user(&self, provider: &str, subject: &str, new: &str, now: u64) -> Result<String> {
@@ -241,7 +262,11 @@ impl Store for RedisStore {
         if let Some(known) = known {
             let user = parsed::<serde_json::Value>(&known)
                 .and_then(|link| link["user_id"].as_str().map(str::to_owned));
-            return user.ok_or(StoreError::Unavailable);
+            let user = user.ok_or(StoreError::Unavailable)?;
+            // The response to the same command may have been lost, and with it that the user is new.
+            if user != new {
+                return Ok(user);
+            }
         }
         let user = json!({"id": new, "created_at": now, "updated_at": now});
         self.put(&self.key(&["user", new]), &user, None).await?;
@@ -327,9 +352,7 @@ impl Store for RedisStore {
     }
 
     async fn lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {
-        let mut command = cmd("SET");
-        command.arg(self.key(&["lock", key])).arg(holder).arg("NX").arg("PX").arg(life.as_millis() as u64);
-        Ok(self.query::<Option<String>>(&command).await?.is_some())
+        self.hold(&self.key(&["lock", key]), holder, life).await
     }
 
     async fn renew_lock(&self, key: &str, holder: &str, life: Duration) -> Result<bool> {

@@ -7,28 +7,41 @@ use redis::{Cmd, cmd};
 
 use crate::limits;
 
-/// What [`rotate`] returns when it is done.
-pub(super) const DONE: i64 = -1;
-/// What it returns if the session has ended.
-pub(super) const ENDED: i64 = -2;
+/// What [`rotate`] returns.
+pub(super) const STOLEN: i64 = 0;
+pub(super) const DONE: i64 = 1;
 
 const PUT_REFRESH: &str = "
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
+local known = redis.call('HGET', KEYS[1], 'current')
+if known then return known == ARGV[3] and 1 or 0 end
 redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[3])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
 return 1";
 
+/// Times are those of Redis: replicas of the server may have others.
 const ROTATE: &str = "
-if redis.call('EXISTS', KEYS[2]) == 1 then return -2 end
+if redis.call('EXISTS', KEYS[2]) == 1 then return 2 end
 local row = redis.call('HMGET', KEYS[1], 'current', 'previous', 'at')
-if not row[1] then return -2 end
-if row[1] ~= ARGV[4] then
-  if row[2] == ARGV[4] then return tonumber(row[3]) end
-  return 0
+if not row[1] then return 2 end
+if row[1] ~= ARGV[3] then
+  if row[2] ~= ARGV[3] then return 0 end
+  if row[3] then
+    if tonumber(redis.call('TIME')[1]) > tonumber(row[3]) + tonumber(ARGV[5]) then return 0 end
+    return 2
+  end
 end
-redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[5], 'previous', ARGV[4], 'at', ARGV[3])
+redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[4], 'previous', ARGV[3])
+redis.call('HDEL', KEYS[1], 'at')
 redis.call('EXPIRE', KEYS[1], ARGV[2])
-return -1";
+return 1";
+
+/// The first time stays.
+const DELIVER: &str = "
+if redis.call('HGET', KEYS[1], 'current') == ARGV[1] then
+  redis.call('HSETNX', KEYS[1], 'at', redis.call('TIME')[1])
+end
+return 1";
 
 const END_SESSION: &str = "
 redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
@@ -36,21 +49,44 @@ redis.call('DEL', KEYS[2])
 for index = 2, #ARGV do redis.call('ZREM', KEYS[3], ARGV[index]) end
 return 1";
 
-/// The keys of the logins of an address are in a list, the newest first. Logins that are over stay in it: an old one that
-/// is still there began before all of these.
-const PUT_LOGIN: &str = "
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-redis.call('LPUSH', KEYS[2], KEYS[1])
-redis.call('EXPIRE', KEYS[2], ARGV[2])
-while redis.call('LLEN', KEYS[2]) > tonumber(ARGV[3]) do
-  redis.call('DEL', redis.call('RPOP', KEYS[2]))
+/// Rows that strangers cause. The keys of those of an address are in a set, and of all of them in another one, both ordered by when
+/// they expire; a third one has the sets of addresses, ordered by how many they have. What makes room is the oldest row of the
+/// address, or of the one that has most. Keys of rows that are gone may stay in the set of an address.
+const PUT_SHARED: &str = "
+if redis.call('EXISTS', KEYS[1]) == 1 then return 1 end
+local now, life = tonumber(redis.call('TIME')[1]), tonumber(ARGV[2])
+local function count(set)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+  local number = redis.call('ZCARD', set)
+  if number == 0 then redis.call('ZREM', KEYS[4], set) else redis.call('ZADD', KEYS[4], number, set) end
+  return number
 end
+local function evict(set)
+  local oldest = redis.call('ZPOPMIN', set)[1]
+  if oldest and redis.call('ZREM', KEYS[3], oldest) == 1 then redis.call('DEL', oldest) end
+  return count(set)
+end
+while count(KEYS[2]) >= tonumber(ARGV[3]) do evict(KEYS[2]) end
+redis.call('ZREMRANGEBYSCORE', KEYS[3], '-inf', now)
+while redis.call('ZCARD', KEYS[3]) >= tonumber(ARGV[4]) do
+  local most = redis.call('ZREVRANGE', KEYS[4], 0, 0)[1]
+  if most then
+    evict(most)
+  else
+    redis.call('DEL', redis.call('ZPOPMIN', KEYS[3])[1])
+  end
+end
+redis.call('SET', KEYS[1], ARGV[1], 'EX', life)
+redis.call('ZADD', KEYS[2], now + life, KEYS[1])
+redis.call('ZADD', KEYS[3], now + life, KEYS[1])
+count(KEYS[2])
+for index = 2, 4 do redis.call('EXPIRE', KEYS[index], life) end
 return 1";
 
-/// Stores a login in the list of its address, where the oldest ends if there are too many.
-pub(super) fn put_login(keys: &[String; 2], row: &str, life: Duration) -> Cmd {
-    let mut command = script(PUT_LOGIN, keys);
-    command.arg(row).arg(life.as_secs()).arg(limits::LOGINS_IN_REDIS);
+/// Stores a row of an address, which has so many at most, as all of them together.
+pub(super) fn put_shared(keys: &[String; 4], row: &str, life: Duration, most: [usize; 2]) -> Cmd {
+    let mut command = script(PUT_SHARED, keys);
+    command.arg(row).arg(life.as_secs()).arg(&most);
     command
 }
 
@@ -94,26 +130,17 @@ for _, key in ipairs(redis.call('ZREVRANGEBYSCORE', KEYS[1], '+inf', after, 'LIM
 end
 return {redis.call('ZCOUNT', KEYS[1], after, '+inf'), shown}";
 
-/// Clients are in a set, ordered by when they were used. If there are too many, the first makes room, unless it is new.
-const PUT_CLIENT: &str = "
-local now = tonumber(ARGV[3])
-redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[2]))
-if redis.call('ZCARD', KEYS[2]) >= tonumber(ARGV[4]) then
-  local first = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-  if tonumber(first[2]) > now - tonumber(ARGV[5]) then return 0 end
-  redis.call('ZREM', KEYS[2], first[1])
-  redis.call('DEL', first[1])
-end
-redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[2])
-redis.call('ZADD', KEYS[2], now, KEYS[1])
-redis.call('EXPIRE', KEYS[2], ARGV[2])
-return 1";
-
+/// Clients that were used are in a set, ordered by when that was. If there are too many, the first is removed.
 const RENEW_CLIENT: &str = "
-if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 1 then
-  redis.call('ZADD', KEYS[2], ARGV[2], KEYS[1])
-  redis.call('EXPIRE', KEYS[2], ARGV[1])
+if redis.call('EXPIRE', KEYS[1], ARGV[1]) == 0 then return 0 end
+redis.call('ZREM', KEYS[3], KEYS[1])
+local now = tonumber(redis.call('TIME')[1])
+redis.call('ZADD', KEYS[2], now, KEYS[1])
+redis.call('ZREMRANGEBYSCORE', KEYS[2], '-inf', now - tonumber(ARGV[1]))
+while redis.call('ZCARD', KEYS[2]) > tonumber(ARGV[2]) do
+  redis.call('DEL', redis.call('ZPOPMIN', KEYS[2])[1])
 end
+redis.call('EXPIRE', KEYS[2], ARGV[1])
 return 1";
 
 /// What there is of each session: its end, its refresh tokens, and its rows.
@@ -170,16 +197,34 @@ pub(super) fn put_refresh(keys: &[String; 2], row: &str, life: Duration, signatu
     command
 }
 
-/// Replaces the refresh token of a session. Only the first request does so; others get the time of that.
-pub(super) fn rotate(
-    keys: &[String; 2],
-    row: &str,
-    life: Duration,
-    now: u64,
-    (old, new): (&str, &str),
-) -> Cmd {
+/// Replaces the refresh token of a session.
+pub(super) fn rotate(keys: &[String; 2], row: &str, life: Duration, (old, new): (&str, &str)) -> Cmd {
     let mut command = script(ROTATE, keys);
-    command.arg(row).arg(life.as_secs()).arg(now).arg(old).arg(new);
+    let leeway = limits::REPLACED_LEEWAY.as_secs();
+    command.arg(row).arg(life.as_secs()).arg(old).arg(new).arg(leeway);
+    command
+}
+
+/// The new refresh token of a session is on its way.
+pub(super) fn deliver(key: &str, new: &str) -> Cmd {
+    let mut command = script(DELIVER, &[key.to_owned()]);
+    command.arg(new);
+    command
+}
+
+/// Takes a row, which is kept for a while by this name for a response that gets lost.
+const TAKE: &str = "
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  for index = 3, 4 do redis.call('ZREM', KEYS[index], KEYS[1]) end
+  redis.call('RENAME', KEYS[1], KEYS[2])
+  redis.call('EXPIRE', KEYS[2], ARGV[1])
+end
+return redis.call('GET', KEYS[2])";
+
+/// Takes a row once, out of these sets.
+pub(super) fn take(keys: &[String; 4]) -> Cmd {
+    let mut command = script(TAKE, keys);
+    command.arg(limits::TAKEN_LIFE.as_secs());
     command
 }
 
@@ -217,21 +262,9 @@ pub(super) fn connections(key: &str, now: u64, most: usize) -> Cmd {
     command
 }
 
-/// Stores a client.
-pub(super) fn put_client(keys: &[String; 2], row: &str, now: u64) -> Cmd {
-    let mut command = script(PUT_CLIENT, keys);
-    command
-        .arg(row)
-        .arg(limits::CLIENT_LIFE.as_secs())
-        .arg(now)
-        .arg(limits::CLIENTS_IN_REDIS)
-        .arg(limits::CLIENT_GRACE.as_secs());
-    command
-}
-
 /// Lets a client live on.
-pub(super) fn renew_client(keys: &[String; 2], now: u64) -> Cmd {
+pub(super) fn renew_client(keys: &[String; 3]) -> Cmd {
     let mut command = script(RENEW_CLIENT, keys);
-    command.arg(limits::CLIENT_LIFE.as_secs()).arg(now);
+    command.arg(limits::CLIENT_LIFE.as_secs()).arg(limits::CLIENTS_IN_REDIS);
     command
 }

@@ -1,4 +1,4 @@
-//! Logins that wait, of which no address has more than its share: a stranger can begin as many as it likes.
+//! Rows that strangers cause, of which no address has more than its share: a stranger can cause as many as it likes.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
@@ -7,77 +7,88 @@ use std::{
 };
 
 use super::Pending;
-use crate::limits;
 
-/// How many logins are added before expired ones are removed.
+/// How many rows are added before expired ones are removed.
 const SWEEP: usize = 256;
 /// What a login takes beside its texts: its row, and its places in the maps.
-const ROW: usize = 600;
+const LOGIN: usize = 600;
 
-/// Logins by their state. The measure is memory: clients choose how long most of the texts are.
-#[derive(Default)]
-pub(super) struct Logins {
-    rows: HashMap<Arc<str>, Row>,
+/// Rows by their key, within a total size, and within one of each address. The caller says what is measured.
+pub(super) struct Shares<V> {
+    rows: HashMap<Arc<str>, Row<V>>,
     holders: HashMap<IpAddr, Holder>,
-    /// The addresses, by the memory that their logins take: a full store costs no more than another.
+    /// The addresses, by the size of their rows: a full store costs no more than another.
     largest: BTreeSet<(usize, IpAddr)>,
     size: usize,
     added: usize,
+    of_an_address: usize,
+    of_all: usize,
 }
 
-struct Row {
-    pending: Box<Pending>,
+struct Row<V> {
+    value: Box<V>,
     until: u64,
     address: IpAddr,
     size: usize,
 }
 
-/// The logins that began at one address, the oldest first, also those that are over.
+/// The rows that one address has caused, the oldest first, also those that are gone.
 #[derive(Default)]
 struct Holder {
-    states: VecDeque<Arc<str>>,
+    keys: VecDeque<Arc<str>>,
     size: usize,
 }
 
-impl Logins {
-    /// Adds a login. Where there is no room, older ones make some: of the same address if it has its share, and of the one
-    /// that has most otherwise. So an address with few logins keeps them while others begin many.
-    pub(super) fn put(&mut self, state: &str, pending: Pending, address: IpAddr, times: (u64, u64)) {
+impl<V> Shares<V> {
+    pub(super) fn new(of_an_address: usize, of_all: usize) -> Self {
+        Self {
+            rows: HashMap::new(),
+            holders: HashMap::new(),
+            largest: BTreeSet::new(),
+            size: 0,
+            added: 0,
+            of_an_address,
+            of_all,
+        }
+    }
+
+    /// Adds a row of this size. Where there is no room, older ones make some: of the same address if it has its share, and of the
+    /// one that has most otherwise. So an address with few rows keeps them while others cause many.
+    pub(super) fn put(&mut self, key: &str, (value, size): (V, usize), address: IpAddr, times: (u64, u64)) {
         let (now, until) = times;
         self.added += 1;
         if self.added >= SWEEP {
             self.sweep(now);
         }
-        let size = size(state, &pending);
-        while self
-            .holders
-            .get(&address)
-            .is_some_and(|holder| holder.size + size > limits::LOGINS_OF_AN_ADDRESS)
-        {
+        while self.holders.get(&address).is_some_and(|holder| holder.size + size > self.of_an_address) {
             self.remove_oldest(address);
         }
-        while self.size + size > limits::LOGINS {
+        while self.size + size > self.of_all {
             let Some(&(_, address)) = self.largest.last() else { break };
             self.remove_oldest(address);
         }
-        let state: Arc<str> = state.into();
+        let key: Arc<str> = key.into();
         let holder = self.holders.entry(address).or_default();
-        holder.states.push_back(state.clone());
+        holder.keys.push_back(key.clone());
         self.largest.remove(&(holder.size, address));
         holder.size += size;
         self.largest.insert((holder.size, address));
         self.size += size;
-        self.rows.insert(state, Row { pending: Box::new(pending), until, address, size });
+        self.rows.insert(key, Row { value: Box::new(value), until, address, size });
     }
 
-    /// The login with this state, once.
-    pub(super) fn take(&mut self, state: &str, now: u64) -> Option<Pending> {
-        let row = self.rows.remove(state)?;
+    pub(super) fn get(&self, key: &str, now: u64) -> Option<&V> {
+        self.rows.get(key).filter(|row| row.until > now).map(|row| &*row.value)
+    }
+
+    /// The row with this key, once.
+    pub(super) fn take(&mut self, key: &str, now: u64) -> Option<V> {
+        let row = self.rows.remove(key)?;
         self.release(&row);
-        (row.until > now).then_some(*row.pending)
+        (row.until > now).then_some(*row.value)
     }
 
-    fn release(&mut self, row: &Row) {
+    fn release(&mut self, row: &Row<V>) {
         self.size -= row.size;
         if let Some(holder) = self.holders.get_mut(&row.address) {
             self.largest.remove(&(holder.size, row.address));
@@ -91,8 +102,8 @@ impl Logins {
     }
 
     fn remove_oldest(&mut self, address: IpAddr) {
-        while let Some(state) = self.holders.get_mut(&address).and_then(|holder| holder.states.pop_front()) {
-            if let Some(row) = self.rows.remove(&state) {
+        while let Some(key) = self.holders.get_mut(&address).and_then(|holder| holder.keys.pop_front()) {
+            if let Some(row) = self.rows.remove(&key) {
                 self.release(&row);
                 return;
             }
@@ -105,52 +116,62 @@ impl Logins {
     fn sweep(&mut self, now: u64) {
         self.added = 0;
         let expired: Vec<_> =
-            self.rows.iter().filter(|(_, row)| row.until <= now).map(|(state, _)| state.clone()).collect();
-        for state in expired {
-            self.take(&state, now);
+            self.rows.iter().filter(|(_, row)| row.until <= now).map(|(key, _)| key.clone()).collect();
+        for key in expired {
+            self.take(&key, now);
         }
         for holder in self.holders.values_mut() {
-            holder.states.retain(|state| self.rows.contains_key(state));
+            holder.keys.retain(|key| self.rows.contains_key(key));
         }
     }
 }
 
-/// The memory that a login takes.
-fn size(state: &str, pending: &Pending) -> usize {
+/// The memory that a login takes. Clients choose how long most of its texts are.
+pub(super) fn size(state: &str, pending: &Pending) -> usize {
     let Pending { client_id, redirect_uri, state: of_client, scopes, pkce_challenge, resources, .. } =
         pending;
     let texts = [state, client_id, redirect_uri, of_client, pkce_challenge];
     let lists = scopes.iter().chain(resources).map(|text| text.len() + size_of::<String>());
-    ROW + texts.iter().map(|text| text.len()).sum::<usize>() + lists.sum::<usize>()
+    LOGIN + texts.iter().map(|text| text.len()).sum::<usize>() + lists.sum::<usize>()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tests::pending;
+    use crate::{limits, tests::pending};
 
     const LIFE: u64 = 600;
+
+    fn logins() -> Shares<Pending> {
+        Shares::new(limits::LOGINS_OF_AN_ADDRESS, limits::LOGINS)
+    }
+
+    fn put(logins: &mut Shares<Pending>, state: &str, text: &str, at: IpAddr, times: (u64, u64)) {
+        let login = pending(text);
+        let size = size(state, &login);
+        logins.put(state, (login, size), at, times);
+    }
 
     fn address(last: u8) -> IpAddr {
         IpAddr::from([203, 0, 113, last])
     }
 
     /// What an address can begin at most, and more.
-    fn flood(logins: &mut Logins, at: IpAddr, text: usize) -> usize {
-        let times = limits::LOGINS / (ROW + text) + 1;
+    fn flood(logins: &mut Shares<Pending>, at: IpAddr, text: usize) -> usize {
+        let times = limits::LOGINS / (LOGIN + text) + 1;
         for number in 0..times {
-            logins.put(&format!("{at}-{number}"), pending(&"x".repeat(text)), at, (0, LIFE));
+            put(logins, &format!("{at}-{number}"), &"x".repeat(text), at, (0, LIFE));
         }
         times
     }
 
     #[test]
     fn an_address_that_begins_logins_without_end_ends_its_own_oldest() {
-        let mut logins = Logins::default();
-        logins.put("quiet", pending(""), address(1), (0, LIFE));
+        let mut logins = logins();
+        put(&mut logins, "quiet", "", address(1), (0, LIFE));
         let begun = flood(&mut logins, address(2), 32 << 10);
-        assert!(logins.size <= limits::LOGINS_OF_AN_ADDRESS + 2 * ROW, "{}", logins.size);
-        logins.put("other", pending(""), address(3), (0, LIFE));
+        assert!(logins.size <= limits::LOGINS_OF_AN_ADDRESS + 2 * LOGIN, "{}", logins.size);
+        put(&mut logins, "other", "", address(3), (0, LIFE));
         for (state, is_there) in [
             ("quiet", true),
             ("other", true),
@@ -163,24 +184,24 @@ mod tests {
 
     #[test]
     fn many_addresses_together_do_not_keep_others_from_logging_in() {
-        let mut logins = Logins::default();
-        logins.put("quiet", pending(""), address(1), (0, LIFE));
+        let mut logins = logins();
+        put(&mut logins, "quiet", "", address(1), (0, LIFE));
         for last in 10..20 {
             flood(&mut logins, address(last), 32 << 10);
         }
         assert!(logins.size <= limits::LOGINS, "{}", logins.size);
-        logins.put("other", pending(""), address(2), (0, LIFE));
+        put(&mut logins, "other", "", address(2), (0, LIFE));
         assert!(logins.take("quiet", 0).is_some() && logins.take("other", 0).is_some());
     }
 
     /// Many addresses with one login each: whichever makes room is found at once, and none is counted that has none left.
     #[test]
     fn the_address_with_most_logins_is_known_without_a_look_at_all_of_them() {
-        let mut logins = Logins::default();
+        let mut logins = logins();
         let at = |number: u32| IpAddr::from(number.to_be_bytes());
-        let addresses = 2 * u32::try_from(limits::LOGINS / (ROW + 4096)).unwrap();
+        let addresses = 2 * u32::try_from(limits::LOGINS / (LOGIN + 4096)).unwrap();
         for number in 0..addresses {
-            logins.put(&number.to_string(), pending(&"x".repeat(4096)), at(number), (0, LIFE));
+            put(&mut logins, &number.to_string(), &"x".repeat(4096), at(number), (0, LIFE));
             assert_eq!(logins.largest.len(), logins.holders.len());
         }
         assert!(logins.size <= limits::LOGINS, "{}", logins.size);
@@ -190,10 +211,10 @@ mod tests {
 
     #[test]
     fn logins_that_are_over_take_no_memory() {
-        let mut logins = Logins::default();
+        let mut logins = logins();
         for number in 0..10_000 {
             let state = number.to_string();
-            logins.put(&state, pending(""), address(1), (number, number + 1));
+            put(&mut logins, &state, "", address(1), (number, number + 1));
             if number % 2 == 0 {
                 assert!(logins.take(&state, number).is_some());
             }
