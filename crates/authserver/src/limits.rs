@@ -63,8 +63,12 @@ pub(crate) const CONNECTIONS_IN_REDIS: usize = 100_000;
 pub(crate) const DOCUMENT: usize = 10 << 10;
 /// The timeout of fetching it.
 pub(crate) const DOCUMENT_TIME: Duration = Duration::from_secs(5);
-/// How long a document is cached at most, whatever its headers are.
+/// How long a document is cached at most, whatever its headers are, and used after that if its host does not respond.
 pub(crate) const DOCUMENT_LIFE: Duration = Duration::from_secs(24 * 3600);
+/// How long a document is used at least: a host that forbids caching would be asked several times for each login.
+pub(crate) const DOCUMENT_LEAST_LIFE: Duration = Duration::from_secs(60);
+/// How long a document that was known is used before its host is tried again, if it could not respond.
+pub(crate) const DOCUMENT_PAUSE: Duration = Duration::from_secs(30);
 /// The largest response of an upstream.
 pub(crate) const UPSTREAM_RESPONSE: usize = 1 << 20;
 /// The timeout of a request to an upstream.
@@ -78,6 +82,8 @@ pub(crate) const LOCK_LIFE: Duration = Duration::from_secs(10);
 pub(crate) const LOCK_RENEWAL: Duration = Duration::from_secs(2);
 /// How long one is waited for: longer than a request to an upstream takes.
 pub(crate) const LOCK_WAIT: Duration = Duration::from_secs(35);
+/// How long a token that an upstream has renewed is kept while the store does not take it.
+pub(crate) const SAVE_TIME: Duration = Duration::from_secs(30);
 /// How long before its end a registration at an upstream is replaced.
 pub(crate) const REGISTRATION_MARGIN: Duration = Duration::from_secs(60);
 
@@ -113,17 +119,13 @@ pub(crate) struct Rate {
 pub(crate) const REGISTER: Rate = Rate { per_second: 1.0, burst: 5.0 };
 /// Logins that one address begins, and their further steps. An ingress has one address for all its users.
 pub(crate) const LOGIN_OF_PEER: Rate = Rate { per_second: 100.0, burst: 500.0 };
-/// Logins for one client.
-pub(crate) const LOGIN_OF_CLIENT: Rate = Rate { per_second: 50.0, burst: 300.0 };
-/// The half of them at one address: one does not use up what others have of a client whose id is known to all.
-pub(crate) const LOGIN_OF_CLIENT_AND_PEER: Rate = Rate { per_second: 25.0, burst: 150.0 };
+/// Logins for one client at one address.
+pub(crate) const LOGIN_OF_CLIENT: Rate = Rate { per_second: 25.0, burst: 150.0 };
 /// Token requests by one address.
 pub(crate) const TOKEN_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };
-/// Token requests of one client.
-pub(crate) const TOKEN_OF_CLIENT: Rate = Rate { per_second: 100.0, burst: 600.0 };
-/// The half of them at one address.
-pub(crate) const TOKEN_OF_CLIENT_AND_PEER: Rate = Rate { per_second: 50.0, burst: 300.0 };
-/// Documents that are fetched because of requests of one address, and from one host: neither can be made to flood another.
+/// Token requests of one client at one address.
+pub(crate) const TOKEN_OF_CLIENT: Rate = Rate { per_second: 50.0, burst: 300.0 };
+/// Documents that are fetched because of requests of one address.
 pub(crate) const DOCUMENTS: Rate = Rate { per_second: 20.0, burst: 100.0 };
 /// How many of them are fetched at once because of requests of one address: half of what is fetched at once at all.
 pub(crate) const DOCUMENTS_AT_ONCE: usize = skep_auth::limits::FETCHES / 2;

@@ -61,10 +61,8 @@ pub(crate) struct Rates {
     register: Buckets,
     login_of_peer: Buckets,
     login_of_client: Buckets,
-    login_of_both: Buckets,
     token_of_peer: Buckets,
     token_of_client: Buckets,
-    token_of_both: Buckets,
     metadata_of_peer: Buckets,
 }
 
@@ -83,10 +81,8 @@ impl Default for Rates {
             register: Buckets::new(limits::REGISTER),
             login_of_peer: Buckets::new(limits::LOGIN_OF_PEER),
             login_of_client: Buckets::new(limits::LOGIN_OF_CLIENT),
-            login_of_both: Buckets::new(limits::LOGIN_OF_CLIENT_AND_PEER),
             token_of_peer: Buckets::new(limits::TOKEN_OF_PEER),
             token_of_client: Buckets::new(limits::TOKEN_OF_CLIENT),
-            token_of_both: Buckets::new(limits::TOKEN_OF_CLIENT_AND_PEER),
             metadata_of_peer: Buckets::new(limits::METADATA_OF_PEER),
         }
     }
@@ -104,15 +100,15 @@ impl Rates {
         buckets.admits(&counted(peer), clock)
     }
 
-    /// Counts a request of a client that exists, at an address.
+    /// Counts a request of a client that exists, at an address. Those at other addresses do not count: whoever knows the id of a
+    /// client could use up the requests of all its users.
     pub(crate) fn admits_client(&self, purpose: Purpose, client: &str, peer: IpAddr, clock: &Clock) -> bool {
-        let (of_both, of_client) = match purpose {
-            Purpose::Login => (&self.login_of_both, &self.login_of_client),
-            Purpose::Token => (&self.token_of_both, &self.token_of_client),
+        let buckets = match purpose {
+            Purpose::Login => &self.login_of_client,
+            Purpose::Token => &self.token_of_client,
             Purpose::Register | Purpose::Metadata => return true,
         };
-        // What an address has too many of does not count for the client.
-        of_both.admits(&format!("{} {client}", counted(peer)), clock) && of_client.admits(client, clock)
+        buckets.admits(&format!("{} {client}", counted(peer)), clock)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Why a request failed.
 
-use std::{error::Error, iter};
+use std::{error::Error, io, iter};
 
 use http::{StatusCode, Uri};
 
@@ -18,6 +18,9 @@ pub enum FetchError {
     /// There is no connection, because of this.
     #[error("{0} cannot be reached: {1}")]
     Unreachable(String, String),
+    /// Its address is one that must not be connected to.
+    #[error("{0} cannot be reached: its address is private, which is not allowed")]
+    Forbidden(String),
     /// The time is over.
     #[error("{0} did not respond in time")]
     Slow(String),
@@ -47,7 +50,20 @@ impl FetchError {
 
     /// With the causes: errors of TLS, DNS and sockets, none of which contains the request.
     pub(crate) fn unreachable(uri: &Uri, error: &(dyn Error + 'static)) -> Self {
-        let causes = iter::successors(error.source(), |&cause| cause.source()).map(ToString::to_string);
-        Self::Unreachable(origin(uri), causes.collect::<Vec<_>>().join(": "))
+        let causes = || iter::successors(error.source(), |&cause| cause.source());
+        let is_forbidden = |cause: &(dyn Error + 'static)| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+        };
+        if causes().any(is_forbidden) {
+            return Self::Forbidden(origin(uri));
+        }
+        Self::Unreachable(origin(uri), causes().map(ToString::to_string).collect::<Vec<_>>().join(": "))
+    }
+
+    /// Whether the same request may be responded to later.
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Self::Unreachable(..) | Self::Slow(_))
     }
 }

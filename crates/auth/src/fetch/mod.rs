@@ -98,15 +98,17 @@ impl Fetcher {
         Ok((response.status(), response.into_body()))
     }
 
-    /// Fetches a document that a stranger may have named. Redirects are not followed.
+    /// Fetches a document that a stranger may have named, unless it is still this version. Redirects are not followed.
     pub async fn document(
         &self,
         uri: Uri,
+        known: Option<HeaderValue>,
         limit: usize,
         time: Duration,
     ) -> Result<Response<Bytes>, FetchError> {
         let mut request = Request::new(Bytes::new());
         *request.uri_mut() = uri;
+        request.headers_mut().extend(known.map(|version| (header::IF_NONE_MATCH, version)));
         request.headers_mut().insert(header::USER_AGENT, AGENT);
         request.headers_mut().insert(header::ACCEPT, JSON);
         self.respond(request, limit, time, 0).await
@@ -146,7 +148,7 @@ impl Fetcher {
             *request.headers_mut() = parts.headers.clone();
             if self.proxies.of(&uri).is_some() {
                 let permitted = self.guard.check_for_proxy(&uri).await;
-                permitted.map_err(|error| FetchError::Unreachable(origin(&uri), error.to_string()))?;
+                permitted.map_err(|_| FetchError::Forbidden(origin(&uri)))?;
             }
             let response =
                 self.client.request(request).await.map_err(|error| FetchError::unreachable(&uri, &error))?;

@@ -62,7 +62,7 @@ impl Attack {
     /// Fetches a document that the attacker has named.
     async fn fetch(&self) -> Result<Bytes, FetchError> {
         let uri = format!("http://rebind.example:{}/c.json", self.port).parse().unwrap();
-        self.fetcher.document(uri, 1024, Duration::from_secs(10)).await.map(http::Response::into_body)
+        self.fetcher.document(uri, None, 1024, Duration::from_secs(10)).await.map(http::Response::into_body)
     }
 
     /// The same, where redirects are followed.

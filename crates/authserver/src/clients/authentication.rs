@@ -1,6 +1,6 @@
 //! Authentication of clients at the token endpoint (RFC 6749, section 2.3).
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
@@ -28,6 +28,13 @@ struct Presented {
 /// The type of an assertion (RFC 7523, section 2.2).
 const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
 
+/// A client that has proved who it is.
+pub(crate) struct Authenticated {
+    pub(crate) client: Client,
+    /// The key of the assertion that proved it, and for how long that could be used again.
+    assertion: Option<(String, Duration)>,
+}
+
 impl AuthServer {
     /// The client of a request, authenticated.
     pub(crate) async fn authenticated(
@@ -35,7 +42,7 @@ impl AuthServer {
         headers: &HeaderMap,
         form: &Parameters,
         peer: IpAddr,
-    ) -> Result<Client, OAuthError> {
+    ) -> Result<Authenticated, OAuthError> {
         let presented = presented(headers, form)?;
         let is_basic = headers.contains_key(header::AUTHORIZATION);
         let refused = || OAuthError { is_challenged: is_basic, ..OAuthError::client() };
@@ -43,28 +50,37 @@ impl AuthServer {
         if !self.rates.admits_client(Purpose::Token, &client.id, peer, &self.clock) {
             return Err(OAuthError::unavailable());
         }
-        let is_authentic = match (&client.keys, presented.method) {
-            (Some(keys), Method::PrivateKeyJwt) => self.is_signed(&client, keys, &presented).await?,
-            _ => is_authentic(&client, &presented),
+        let assertion = match (&client.keys, presented.method) {
+            (Some(keys), Method::PrivateKeyJwt) => {
+                Some(self.signed(&client, keys, &presented).ok_or_else(refused)?)
+            }
+            _ if is_authentic(&client, &presented) => None,
+            _ => return Err(refused()),
         };
-        if is_authentic { Ok(client) } else { Err(refused()) }
+        Ok(Authenticated { client, assertion })
     }
 
-    /// Whether the client signed the assertion, for this server, and it is used for the first time.
-    async fn is_signed(
+    /// The assertion that the client signed for this server.
+    fn signed(
         &self,
         client: &Client,
         keys: &Map<String, Value>,
         presented: &Presented,
-    ) -> Result<bool, OAuthError> {
-        let Some(token) = presented.secret.as_deref() else { return Ok(false) };
-        let Ok(signed) = verified_by(keys, token) else { return Ok(false) };
+    ) -> Option<(String, Duration)> {
+        let signed = verified_by(keys, presented.secret.as_deref()?).ok()?;
         let endpoint = self.settings.token_endpoint();
         let (audiences, now) = ([&*self.settings.issuer, &endpoint], self.clock.now());
-        let Some((id, life)) = client_assertion(&signed.claims, &client.id, &audiences, now) else {
-            return Ok(false);
-        };
-        Ok(self.store.spend(&format!("jwt:{}", hash(format!("{}|{id}", client.id))), life).await?)
+        let (id, life) = client_assertion(&signed.claims, &client.id, &audiences, now)?;
+        Some((format!("jwt:{}", hash(format!("{}|{id}", client.id))), life))
+    }
+
+    /// The assertion of a client has been of use, once. Those of requests that get nothing are not remembered: anyone can be a
+    /// client that signs, and send as many as it likes.
+    pub(crate) async fn use_assertion(&self, authenticated: &Authenticated) -> Result<(), OAuthError> {
+        match &authenticated.assertion {
+            Some((key, life)) if !self.store.spend(key, *life).await? => Err(OAuthError::client()),
+            _ => Ok(()),
+        }
     }
 }
 

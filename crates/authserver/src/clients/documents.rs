@@ -3,13 +3,15 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use http::{HeaderMap, StatusCode, header};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use serde_json::{Map, Value};
-use skep_auth::{Fetcher, Place, Places, Reach, counted_address};
+use skep_auth::{FetchError, Fetcher, Place, Places, Reach, counted_address};
+use tokio::sync::OnceCell;
 use tracing::info;
 
 use super::Metadata;
@@ -18,24 +20,50 @@ use crate::{
     config::{DocumentSettings, Settings},
     limits,
     rates::Buckets,
-    rules::{Uri, is_document_url},
+    rules::is_document_url,
     store::{Client, Method},
+    upstreams::is_transient,
 };
 
 /// Fetches and caches documents of clients.
 pub(crate) struct Documents {
     fetcher: Fetcher,
     settings: DocumentSettings,
-    known: Mutex<HashMap<String, (Client, u64)>>,
+    known: Mutex<HashMap<String, Known>>,
+    /// Documents that are being fetched: all who wait for one share what comes of it.
+    flights: Mutex<HashMap<String, Arc<OnceCell<Fetched>>>>,
     of_peer: Buckets,
-    of_host: Buckets,
     /// The places for those that are being fetched. The fetcher has a bound for all of them.
     fetching: Arc<Places>,
 }
 
-/// Too many documents are fetched already.
+/// A client, as its document was when it was fetched.
+#[derive(Clone)]
+struct Known {
+    client: Client,
+    version: Option<HeaderValue>,
+    /// Until when it is used without another look at the document, in seconds since 1970.
+    fresh_until: u64,
+    /// Until when it is used if the document cannot be fetched.
+    usable_until: u64,
+}
+
+type Fetched = Result<Known, Failure>;
+
+/// Why there is no client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Failure {
+    /// Its host cannot respond now.
+    Unavailable,
+    /// What its host serves is no document: that may be an error of the host.
+    Malformed,
+    /// The document is not there, or describes no client that is accepted.
+    Refused,
+}
+
+/// The client cannot be known now.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct TooManyFetches;
+pub(super) struct Unavailable;
 
 impl Documents {
     /// A stranger names the addresses: only public ones are connected to. A server on this machine, to develop with, may
@@ -47,101 +75,170 @@ impl Documents {
             fetcher,
             settings,
             known: Mutex::default(),
+            flights: Mutex::default(),
             of_peer: Buckets::new(limits::DOCUMENTS),
-            of_host: Buckets::new(limits::DOCUMENTS),
             fetching: Places::new(usize::MAX, limits::DOCUMENTS_AT_ONCE),
         })
     }
 
-    /// The client with this address, for a request of another one.
+    /// The client with this address, for a request of another one. One that was known is known on while its document cannot be
+    /// fetched: its users neither log in again nor lose the way to end their sessions.
     pub(super) async fn client(
         &self,
         id: &str,
         peer: IpAddr,
         settings: &Settings,
         clock: &Clock,
-    ) -> Result<Option<Client>, TooManyFetches> {
-        if let Some((client, until)) = self.known().get(id)
-            && clock.now() < *until
-        {
-            return Ok(Some(client.clone()));
+    ) -> Result<Option<Client>, Unavailable> {
+        let (known, now) = (self.known().get(id).cloned(), clock.now());
+        if let Some(known) = known.as_ref().filter(|known| now < known.fresh_until) {
+            return Ok(Some(known.client.clone()));
         }
-        let _fetching = self.begin(id, peer, clock)?;
-        match self.fetched(id, settings).await {
-            Ok((client, life)) => {
-                self.remember(&client, clock.now() + life.as_secs(), clock.now());
+        let version = known.as_ref().and_then(|known| known.version.clone());
+        let known = known.filter(|known| now < known.usable_until);
+        match (self.fetch(id, version, peer, settings, clock).await, known) {
+            (Ok(found), _) => Ok(Some(found.client)),
+            (Err(Failure::Unavailable | Failure::Malformed), Some(known)) => {
+                let fresh_until = now + limits::DOCUMENT_PAUSE.as_secs();
+                let client = known.client.clone();
+                self.remember(Known { fresh_until, ..known }, now);
                 Ok(Some(client))
             }
-            Err(reason) => {
-                info!(reason, "the document of a client is not accepted");
+            (Err(Failure::Unavailable), None) => Err(Unavailable),
+            (Err(Failure::Malformed | Failure::Refused), _) => {
+                self.known().remove(id);
                 Ok(None)
             }
         }
     }
 
-    /// Strangers name the documents: neither do they make this server flood another one, nor does one of them, with slow documents,
-    /// keep others from being fetched.
-    fn begin(&self, id: &str, peer: IpAddr, clock: &Clock) -> Result<Place, TooManyFetches> {
-        let host = Uri::parse(id).map(|uri| uri.host.to_ascii_lowercase()).unwrap_or_default();
-        let address = counted_address(peer).to_string();
-        if !self.of_peer.admits(&address, clock) || !self.of_host.admits(&host, clock) {
-            return Err(TooManyFetches);
+    /// Fetches a document, together with all others who wait for it.
+    async fn fetch(
+        &self,
+        id: &str,
+        version: Option<HeaderValue>,
+        peer: IpAddr,
+        settings: &Settings,
+        clock: &Clock,
+    ) -> Fetched {
+        let flights = || self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        let flight = flights().entry(id.to_owned()).or_default().clone();
+        let fetching = flight.get_or_try_init(async || {
+            // What one address has too many of is not the failure of the others who wait.
+            let _place = self.begin(peer, clock).ok_or(Failure::Unavailable)?;
+            let found = self.fetched(id, version, settings, clock.now()).await;
+            if let Ok(found) = &found {
+                self.remember(found.clone(), clock.now());
+            }
+            Ok(found)
+        });
+        let fetched = fetching.await.cloned().and_then(|found| found);
+        // The next request fetches it again, if it must.
+        let mut flights = flights();
+        if flights.get(id).is_some_and(|known| Arc::ptr_eq(known, &flight)) {
+            flights.remove(id);
         }
-        self.fetching.take(peer).ok_or(TooManyFetches)
+        fetched
     }
 
-    fn known(&self) -> std::sync::MutexGuard<'_, HashMap<String, (Client, u64)>> {
+    /// Strangers name the documents: neither does an address make this server flood another one, nor does it, with slow documents,
+    /// keep others from being fetched.
+    fn begin(&self, peer: IpAddr, clock: &Clock) -> Option<Place> {
+        let is_admitted = self.of_peer.admits(&counted_address(peer).to_string(), clock);
+        self.fetching.take(peer).filter(|_| is_admitted)
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, client: &Client, until: u64, now: u64) {
+    fn remember(&self, found: Known, now: u64) {
         let mut known = self.known();
-        if known.len() >= self.settings.most {
-            known.retain(|_, (_, until)| *until > now);
+        if known.len() >= self.settings.most && !known.contains_key(&found.client.id) {
+            known.retain(|_, known| known.usable_until > now);
+            let first = known.iter().min_by_key(|(_, known)| known.fresh_until).map(|(id, _)| id.clone());
+            if known.len() >= self.settings.most
+                && let Some(first) = first
+            {
+                known.remove(&first);
+            }
         }
-        let first = known.iter().min_by_key(|(_, (_, until))| *until).map(|(id, _)| id.clone());
-        if known.len() >= self.settings.most
-            && let Some(first) = first
-        {
-            known.remove(&first);
-        }
-        known.insert(client.id.clone(), (client.clone(), until));
+        known.insert(found.client.id.clone(), found);
     }
 
-    async fn fetched(&self, id: &str, settings: &Settings) -> Result<(Client, Duration), String> {
-        let uri = id.parse().map_err(|_| "its address is malformed".to_owned())?;
-        let response = self.fetcher.document(uri, limits::DOCUMENT, limits::DOCUMENT_TIME).await;
-        let response = response.map_err(|error| error.to_string())?;
+    async fn fetched(
+        &self,
+        id: &str,
+        version: Option<HeaderValue>,
+        settings: &Settings,
+        now: u64,
+    ) -> Fetched {
+        let response = self.response(id, version).await?;
+        let life = life(response.headers(), self.settings.life).max(limits::DOCUMENT_LEAST_LIFE);
+        let fresh_until = now + life.as_secs();
+        let usable_until = fresh_until + limits::DOCUMENT_LIFE.as_secs();
+        let known = self.known().get(id).cloned();
+        if let Some(known) = known.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
+            return Ok(Known { fresh_until, usable_until, ..known });
+        }
         if response.status() != StatusCode::OK {
-            return Err(format!("it has the status {}", response.status()));
+            return Err(refused(&format!("it has the status {}", response.status())));
         }
-        if !is_json(response.headers()) {
-            return Err("it is not JSON".into());
-        }
-        let metadata: Metadata =
-            serde_json::from_slice(response.body()).map_err(|_| "it is not valid JSON".to_owned())?;
-        let mut client = client(id, &metadata, settings)?;
+        let metadata: Option<Metadata> = serde_json::from_slice(response.body()).ok();
+        let Some(metadata) = metadata.filter(|_| is_json(response.headers())) else {
+            info!("the document of a client is not valid JSON");
+            return Err(Failure::Malformed);
+        };
+        let mut client = client(id, &metadata, settings).map_err(|reason| refused(&reason))?;
         if client.token_endpoint_auth_method == Method::PrivateKeyJwt {
             client.keys = Some(self.keys(metadata, settings).await?);
         }
-        Ok((client, life(response.headers(), self.settings.life)))
+        let version = response.headers().get(header::ETAG).cloned();
+        Ok(Known { client, version, fresh_until, usable_until })
     }
 
     /// The keys that a document has or names. They are fetched under the same conditions as the document.
-    async fn keys(&self, metadata: Metadata, settings: &Settings) -> Result<Map<String, Value>, String> {
+    async fn keys(&self, metadata: Metadata, settings: &Settings) -> Result<Map<String, Value>, Failure> {
         let address = match (metadata.jwks, metadata.jwks_uri) {
             (Some(keys), None) => return Ok(keys),
             (None, Some(address)) if is_document_url(&address, settings.is_local()) => address,
-            _ => return Err("it must have either jwks or jwks_uri".into()),
+            _ => return Err(refused("it must have either jwks or jwks_uri")),
         };
-        let uri = address.parse().map_err(|_| "its jwks_uri is malformed".to_owned())?;
-        let response = self.fetcher.document(uri, limits::DOCUMENT, limits::DOCUMENT_TIME).await;
-        let response = response.map_err(|error| error.to_string())?;
+        let response = self.response(&address, None).await?;
         if response.status() != StatusCode::OK {
-            return Err(format!("its keys have the status {}", response.status()));
+            return Err(refused(&format!("its keys have the status {}", response.status())));
         }
-        serde_json::from_slice(response.body()).map_err(|_| "its keys are not valid JSON".to_owned())
+        serde_json::from_slice(response.body()).map_err(|_| Failure::Malformed)
     }
+
+    /// What is at an address, unless its host cannot respond now.
+    async fn response(
+        &self,
+        address: &str,
+        version: Option<HeaderValue>,
+    ) -> Result<Response<Bytes>, Failure> {
+        let uri = address.parse().map_err(|_| refused("an address is malformed"))?;
+        match self.fetcher.document(uri, version, limits::DOCUMENT, limits::DOCUMENT_TIME).await {
+            Ok(response) if is_transient(response.status()) => {
+                info!(status = %response.status(), "the document of a client cannot be fetched now");
+                Err(Failure::Unavailable)
+            }
+            Ok(response) => Ok(response),
+            Err(error) => {
+                info!(%error, "the document of a client cannot be fetched");
+                Err(match error {
+                    FetchError::Answer(..) => Failure::Malformed,
+                    error if error.is_transient() => Failure::Unavailable,
+                    _ => Failure::Refused,
+                })
+            }
+        }
+    }
+}
+
+fn refused(reason: &str) -> Failure {
+    info!(reason, "the document of a client is not accepted");
+    Failure::Refused
 }
 
 fn is_json(headers: &HeaderMap) -> bool {
@@ -201,7 +298,7 @@ fn client(id: &str, metadata: &Metadata, settings: &Settings) -> Result<Client, 
         redirect_uris: metadata.redirect_uris.clone(),
         grant_types: grants,
         response_types: vec!["code".into()],
-        scopes: metadata.scopes(settings).map_err(wrong)?,
+        scopes: metadata.supported_scopes(settings),
         audience: settings.audiences.clone(),
         public: method == Method::None,
         dcr_issued: false,

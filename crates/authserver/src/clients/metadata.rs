@@ -107,37 +107,43 @@ impl Metadata {
 
     /// The scopes, or those of OpenID Connect. Those that every client gets are added.
     pub(crate) fn scopes(&self, settings: &Settings) -> Result<Vec<String>, MetadataError> {
-        let mut requested = match &self.scope {
+        match self.requested_scopes().iter().find(|scope| !settings.scopes.contains(scope)) {
+            Some(other) => Err(Wrong(format!("the scope {other:?} is not supported"))),
+            None => Ok(self.supported_scopes(settings)),
+        }
+    }
+
+    /// The same without those that this server does not have: a document is for all servers.
+    pub(crate) fn supported_scopes(&self, settings: &Settings) -> Vec<String> {
+        let requested = self.requested_scopes();
+        let is_requested = |scope: &str| match &*requested {
+            [] => STANDARD_SCOPES.contains(&scope),
+            requested => requested.iter().any(|requested| requested == scope),
+        };
+        let supported = settings.scopes.iter().filter(|scope| is_requested(scope));
+        let mut scopes: Vec<String> = supported.cloned().collect();
+        for scope in &settings.baseline_scopes {
+            if !scopes.contains(scope) {
+                scopes.push(scope.clone());
+            }
+        }
+        scopes
+    }
+
+    fn requested_scopes(&self) -> Vec<String> {
+        match &self.scope {
             None => Vec::new(),
             Some(Scope::Text(text)) => scopes(text),
             Some(Scope::List(list)) => scopes(&list.join(" ")),
-        };
-        if requested.is_empty() {
-            requested = settings
-                .scopes
-                .iter()
-                .filter(|scope| STANDARD_SCOPES.contains(&&***scope))
-                .cloned()
-                .collect();
         }
-        if let Some(other) = requested.iter().find(|scope| !settings.scopes.contains(scope)) {
-            return Err(Wrong(format!("the scope {other:?} is not supported")));
-        }
-        for scope in &settings.baseline_scopes {
-            if !requested.contains(scope) {
-                requested.push(scope.clone());
-            }
-        }
-        Ok(requested)
     }
 
     /// How the client authenticates, and whether it may choose.
     pub(crate) fn method(&self, settings: &Settings) -> Result<(Method, bool), MetadataError> {
         let forced = &settings.registration.forced;
-        if self.redirect_uris.iter().any(|uri| forced.contains(uri)) {
-            return Ok((Method::ClientSecretPost, true));
-        }
+        let is_forced = self.redirect_uris.iter().any(|uri| forced.contains(uri));
         let method = match self.token_endpoint_auth_method.as_deref() {
+            _ if is_forced => Method::ClientSecretPost,
             None | Some("" | "none") => return Ok((Method::None, false)),
             Some("client_secret_basic") => Method::ClientSecretBasic,
             Some("client_secret_post") => Method::ClientSecretPost,
@@ -148,7 +154,7 @@ impl Metadata {
         }
         match self.redirect_uris.iter().find(|uri| !is_confidential_target(uri)) {
             Some(_) => Err(WrongUri("a client with a secret must have redirect URIs of a web server".into())),
-            None => Ok((method, false)),
+            None => Ok((method, is_forced)),
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     store::{Client, Method},
 };
 pub(crate) use documents::Documents;
-use documents::TooManyFetches;
+use documents::Unavailable;
 pub(crate) use metadata::{Metadata, MetadataError};
 
 impl AuthServer {
@@ -40,7 +40,7 @@ impl AuthServer {
         match &self.documents {
             Some(documents) if is_document_url(id, self.settings.is_local()) => {
                 let client = documents.client(id, peer, &self.settings, &self.clock).await;
-                client.map_err(|TooManyFetches| OAuthError::unavailable())
+                client.map_err(|Unavailable| OAuthError::unavailable())
             }
             _ => Ok(self.store.client(id).await?),
         }

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use skep_config::{AuthServer, FieldError, duration};
+use skep_config::{AuthServer, FieldError, FieldPath, duration};
 
 use super::DocumentSettings;
-use crate::rules::Uri;
+use crate::rules::{Uri, is_confidential_target, registration_error};
 
 type Errors = Vec<FieldError>;
 
@@ -129,13 +129,34 @@ pub(super) fn audiences(config: &AuthServer, errors: &mut Errors) {
 /// Secrets of clients do not travel unencrypted, unless that is wanted on one machine.
 pub(super) fn confidential(config: &AuthServer, errors: &mut Errors) {
     let is_plain = config.issuer.starts_with("http:");
-    let may_be = config.insecure_allow_confidential_over_loopback_http || config.insecure_allow_http;
     for (field, is_set) in [
         ("allow_confidential_client_registration", config.allow_confidential_client_registration),
         ("delegate_clients", !config.delegate_clients.is_empty()),
     ] {
-        if is_set && is_plain && !may_be {
+        if is_set && config.insecure_allow_http {
+            let message = "clients have secrets: insecure_allow_http must not be set with it";
+            errors.push(FieldError::new(field, message));
+        } else if is_set && is_plain && !config.insecure_allow_confidential_over_loopback_http {
             let message = "clients have secrets: use an issuer with https, or set insecure_allow_confidential_over_loopback_http";
+            errors.push(FieldError::new(field, message));
+        }
+    }
+}
+
+/// A client whose redirect URI is one of these gets a secret, so it must be able to keep it.
+pub(super) fn forced(config: &AuthServer, errors: &mut Errors) {
+    const FIELD: &str = "force_confidential_redirect_uris";
+    let forced = &config.force_confidential_redirect_uris;
+    if !forced.is_empty() && !config.allow_confidential_client_registration {
+        let message = "needs allow_confidential_client_registration: set that, or remove this";
+        errors.push(FieldError::new(FIELD, message));
+    }
+    for (index, uri) in forced.iter().enumerate() {
+        let field = FieldPath::from(FIELD).index(index);
+        if let Some(error) = registration_error(uri) {
+            errors.push(FieldError::new(field, error));
+        } else if !is_confidential_target(uri) {
+            let message = format!("a client at {uri:?} cannot keep a secret: use https and a public host");
             errors.push(FieldError::new(field, message));
         }
     }

@@ -66,6 +66,7 @@ impl Settings {
         let scopes = checks::scopes(config, &mut errors);
         checks::audiences(config, &mut errors);
         checks::confidential(config, &mut errors);
+        checks::forced(config, &mut errors);
         let keys = secrets::keys(config, &mut errors);
         let opaque = secrets::opaque(config, &mut errors);
         let documents = checks::documents(config, &mut errors);

@@ -7,12 +7,12 @@ use skep_auth::{Fetcher, IssuerKeys, Pace, Reach};
 use skep_authz::Matcher;
 use skep_config::{
     AuthServer, FieldError, FieldPath,
-    auth_server::{DelegateClient, TrustedIssuer},
+    auth_server::{DelegateClient, JwtBearerGrant, TrustedIssuer},
     duration,
 };
 
 use super::secrets;
-use crate::keys::Claims;
+use crate::{keys::Claims, rules::Uri};
 
 type Errors = Vec<FieldError>;
 
@@ -65,7 +65,8 @@ pub(super) fn delegates(config: &AuthServer, scopes: &[String], errors: &mut Err
     for (index, client) in config.delegate_clients.iter().enumerate() {
         let at = FieldPath::from("delegate_clients").index(index);
         if delegates.iter().any(|known| known.id == client.client_id) {
-            errors.push(FieldError::new("client_id", "must be unique").within(at.clone()));
+            let message = format!("duplicate of {:?}: remove one of them", client.client_id);
+            errors.push(FieldError::new("client_id", message).within(at.clone()));
         }
         match delegate(client, config, scopes) {
             Ok(delegate) => delegates.push(delegate),
@@ -103,20 +104,43 @@ fn delegate(client: &DelegateClient, config: &AuthServer, scopes: &[String]) -> 
 }
 
 pub(super) fn trusted(config: &AuthServer, errors: &mut Errors) -> Vec<Trusted> {
-    let all = config.trusted_issuers.iter().enumerate();
-    let each = all.filter_map(|(index, issuer)| {
+    let mut trusted: Vec<Trusted> = Vec::new();
+    for (index, issuer) in config.trusted_issuers.iter().enumerate() {
         let at = FieldPath::from("trusted_issuers").index(index);
-        one(issuer, config).map_err(|error| errors.push(error.within(at))).ok()
-    });
-    each.collect()
+        let mistakes = issuer.check(Some(&config.allowed_audiences));
+        errors.extend(mistakes.into_iter().map(|error| error.within(at.clone())));
+        if trusted.iter().any(|known| known.issuer == issuer.issuer_url) {
+            let message = format!("duplicate of {:?}: remove one of them", issuer.issuer_url);
+            errors.push(FieldError::new("issuer_url", message).within(at.clone()));
+        }
+        match one(issuer, config) {
+            Ok(one) => trusted.push(one),
+            Err(error) => errors.push(error.within(at)),
+        }
+    }
+    trusted
+}
+
+/// The address of an issuer or of its keys. Credentials in it would be in logs.
+fn check_address(field: &'static str, text: &str, issuer: &TrustedIssuer) -> Result<(), FieldError> {
+    let uri = Uri::parse(text).filter(|uri| uri.has_host() && !uri.has_fragment && uri.user.is_none());
+    match uri {
+        None => Err(FieldError::new(field, "must be a URL without user and fragment: https://host")),
+        Some(uri) if uri.is("https") || (uri.is("http") && issuer.insecure_allow_http) => Ok(()),
+        Some(_) => Err(FieldError::new(field, "must use https, or set insecure_allow_http of this issuer")),
+    }
 }
 
 fn one(issuer: &TrustedIssuer, config: &AuthServer) -> Result<Trusted, FieldError> {
     if issuer.issuer_url == config.issuer {
         return Err(FieldError::new("issuer_url", "must not be the issuer of this server"));
     }
-    if issuer.allow_private_ips && issuer.jwks_url.is_empty() {
-        return Err(FieldError::new("allow_private_ips", "needs jwks_url"));
+    check_address("issuer_url", &issuer.issuer_url, issuer)?;
+    if issuer.issuer_url.contains('?') {
+        return Err(FieldError::new("issuer_url", "must not have a query"));
+    }
+    if !issuer.jwks_url.is_empty() {
+        check_address("jwks_url", &issuer.jwks_url, issuer)?;
     }
     let matcher = match &*issuer.actor_matcher {
         "" => None,
@@ -124,13 +148,6 @@ fn one(issuer: &TrustedIssuer, config: &AuthServer) -> Result<Trusted, FieldErro
             Matcher::compile(text).map_err(|error| FieldError::new("actor_matcher", error.to_string()))?,
         ),
     };
-    let is_wildcard = issuer.allowed_delegate_clients.iter().any(|client| client == "*");
-    if is_wildcard && issuer.allowed_delegate_clients.len() > 1 {
-        return Err(FieldError::new("allowed_delegate_clients", "* must be alone"));
-    }
-    if issuer.allowed_delegate_clients.is_empty() && issuer.jwt_bearer_grant.is_none() {
-        return Err(FieldError::new("allowed_delegate_clients", "must not be empty"));
-    }
     let reach = Reach { private: issuer.allow_private_ips, plain: issuer.insecure_allow_http };
     let keys = Fetcher::new(reach, None)
         .and_then(|fetcher| IssuerKeys::new(fetcher, &issuer.jwks_url, &issuer.issuer_url, Pace::default()))
@@ -145,25 +162,14 @@ fn one(issuer: &TrustedIssuer, config: &AuthServer) -> Result<Trusted, FieldErro
         matcher,
         delegates: issuer.allowed_delegate_clients.clone(),
         allows_may_act: issuer.allow_may_act,
-        jwt_bearer: issuer.jwt_bearer_grant.as_ref().map(|_| jwt_bearer(issuer, config)).transpose()?,
+        jwt_bearer: issuer.jwt_bearer_grant.as_ref().map(jwt_bearer).transpose()?,
     })
 }
 
-fn jwt_bearer(issuer: &TrustedIssuer, config: &AuthServer) -> Result<JwtBearer, FieldError> {
-    let grant = issuer.jwt_bearer_grant.clone().unwrap_or_default();
-    let wrong =
-        |field: &'static str, message: String| FieldError::new(field, message).within("jwt_bearer_grant");
-    let longest = duration::parse(&grant.max_assertion_age)
-        .map_err(|error| wrong("max_assertion_age", format!("is not a duration: {error}")))?;
-    if grant.subject_bindings.is_empty() {
-        return Err(wrong("subject_bindings", "must not be empty".into()));
-    }
-    let resources = grant.subject_bindings.iter().flat_map(|binding| &binding.allowed_resources);
-    if let Some(resource) =
-        resources.into_iter().find(|resource| !config.allowed_audiences.contains(resource))
-    {
-        return Err(wrong("subject_bindings", format!("{resource:?} must be one of allowed_audiences")));
-    }
+fn jwt_bearer(grant: &JwtBearerGrant) -> Result<JwtBearer, FieldError> {
+    let longest = duration::parse(&grant.max_assertion_age).map_err(|error| {
+        FieldError::new("jwt_bearer_grant.max_assertion_age", format!("is not a duration: {error}"))
+    })?;
     let subjects = grant.subject_bindings.iter();
     Ok(JwtBearer {
         longest,

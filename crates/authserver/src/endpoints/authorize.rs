@@ -13,11 +13,15 @@ use crate::{
     error::OAuthError,
     limits, random,
     rates::Purpose,
-    response,
-    rules::{Parameters, is_challenge, is_within, resources, scopes},
+    response::{self, Explanation},
+    rules::{Parameters, Uri, is_challenge, is_within, resources, scopes},
     store::{Client, Pending},
     upstreams::Upstream,
 };
+
+/// An application does not register again by itself where it has an id.
+const UNKNOWN_CLIENT: &str =
+    "this server does not know your application any more: remove the server there, and add it again";
 
 /// A request that was checked.
 pub(super) struct Requested {
@@ -37,7 +41,7 @@ impl AuthServer {
     pub(super) async fn authorize(&self, query: &str, browser: &Browser) -> Response<Bytes> {
         let Requested { client, mut pending } = match self.requested(query, browser.address).await {
             Ok(requested) => requested,
-            Err(refusal) => return self.refuse(refusal),
+            Err(refusal) => return self.refuse(seen_by_the_user(refusal)),
         };
         let approval = Approval::of(&pending);
         let is_exempt = self.settings.clients_without_consent.contains(&client.id);
@@ -138,10 +142,8 @@ impl AuthServer {
         if !is_challenge(challenge, parameters.get("code_challenge_method")) {
             return Err(OAuthError::request("code_challenge with code_challenge_method S256 is required"));
         }
-        if parameters
-            .get("audience")
-            .is_some_and(|audience| !self.settings.audiences.iter().any(|one| one == audience))
-        {
+        let mut audiences = parameters.all("audience").filter(|audience| !audience.is_empty());
+        if audiences.any(|audience| !self.settings.audiences.iter().any(|one| one == audience)) {
             return Err(OAuthError::request("the audience is not known: use the resource parameter"));
         }
         let mut granted = resources(parameters, &self.settings.audiences)?;
@@ -195,7 +197,13 @@ impl AuthServer {
     /// The response to a request that is not accepted.
     pub(super) fn refuse(&self, refusal: Refusal) -> Response<Bytes> {
         match refusal {
-            Refusal::Shown(error) => error.response(),
+            Refusal::Shown(error) => {
+                let mut response = error.response();
+                if error.code == "invalid_client" {
+                    response.extensions_mut().insert(Explanation(UNKNOWN_CLIENT.into()));
+                }
+                response
+            }
             Refusal::Sent { redirect_uri, state, error } => {
                 let parameters = [("error", error.code), ("error_description", &*error.description)];
                 self.send_back(&redirect_uri, &state, &parameters)
@@ -234,5 +242,18 @@ fn unsupported(parameters: &Parameters) -> Option<OAuthError> {
         }
         () if too_long("state") || too_long("scope") => Some(OAuthError::request("a parameter is too long")),
         () => None,
+    }
+}
+
+/// A refusal before the user has decided anything. Anyone can register a client, so its address may be that of a stranger, to which a
+/// link to this server must not lead (RFC 9700, section 4.11.2): the user sees the error, unless it goes to this machine.
+fn seen_by_the_user(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Sent { redirect_uri, error, .. }
+            if !Uri::parse(&redirect_uri).is_some_and(|uri| uri.is("http") && uri.is_loopback()) =>
+        {
+            Refusal::Shown(error)
+        }
+        other => other,
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     AuthServer,
     browser::Browser,
     error::OAuthError,
-    response,
+    limits, response,
     rules::Parameters,
     store::{self, Pending, StoreError, User},
     upstreams::{Login, Subject, Upstream, row_life},
@@ -108,6 +108,11 @@ impl AuthServer {
             return Err(failed());
         }
         let Some(code) = parameters.get("code").filter(|_| parameters.get("error").is_none()) else {
+            let text = |name| {
+                parameters.get(name).unwrap_or_default().chars().take(limits::NAME).collect::<String>()
+            };
+            let (error, description) = (text("error"), text("error_description"));
+            warn!(upstream = upstream.name, error, description, "the provider has refused a login");
             return Err(OAuthError::new("access_denied", FAILED));
         };
         let (verifier, nonce) = (&pending.upstream_pkce_verifier, &pending.upstream_nonce);

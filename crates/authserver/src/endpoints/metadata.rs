@@ -33,6 +33,8 @@ impl AuthServer {
             "grant_types_supported": grants,
             "code_challenge_methods_supported": ["S256"],
             "token_endpoint_auth_methods_supported": methods,
+            "revocation_endpoint_auth_methods_supported": methods,
+            "response_modes_supported": ["query"],
             "scopes_supported": settings.scopes,
             // RFC 9207, section 3.
             "authorization_response_iss_parameter_supported": true,
@@ -40,8 +42,10 @@ impl AuthServer {
         if self.documents.is_some() {
             metadata["client_id_metadata_document_supported"] = true.into();
             // Required where clients may sign (RFC 8414, section 2).
-            metadata["token_endpoint_auth_signing_alg_values_supported"] =
-                json!(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384"]);
+            for endpoint in ["token", "revocation"] {
+                metadata[format!("{endpoint}_endpoint_auth_signing_alg_values_supported")] =
+                    json!(["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384"]);
+            }
         }
         metadata
     }

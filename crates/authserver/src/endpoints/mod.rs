@@ -128,7 +128,12 @@ where
     let route = route(head.uri.path(), &server.settings).unwrap_or(Route::Unknown);
     // Only browsers say that they show pages.
     let shows_pages = !route.is_for_pages() && accepts_pages(&head.headers);
-    let response = respond_to(server, route, head, body, peer).await;
+    let is_of_page = route.is_for_pages() && head.headers.contains_key(header::ORIGIN);
+    let mut response = respond_to(server, route, head, body, peer).await;
+    // A page sees no response without that, also none that tells it to wait.
+    if is_of_page {
+        cors::allow(&mut response);
+    }
     if shows_pages { readable(response) } else { response }
 }
 
@@ -179,9 +184,6 @@ where
         peer,
     };
     let mut response = server.endpoint(route, &head.method, arrived).await;
-    if route.is_for_pages() && head.headers.contains_key(header::ORIGIN) {
-        cors::allow(&mut response);
-    }
     if is_head {
         *response.body_mut() = Bytes::new();
     }

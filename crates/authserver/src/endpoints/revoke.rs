@@ -20,10 +20,13 @@ impl AuthServer {
         if form.duplicate().is_some() {
             return Err(OAuthError::request("a parameter is there twice"));
         }
-        let client = self.authenticated(request.headers, &form, request.peer).await?;
+        let authenticated = self.authenticated(request.headers, &form, request.peer).await?;
         let token = form.get("token").ok_or_else(|| OAuthError::request("token is missing"))?;
-        match self.session_of(&client, token).await? {
-            Some(session) => self.end_session(&session).await,
+        match self.session_of(&authenticated.client, token).await? {
+            Some(session) => {
+                self.use_assertion(&authenticated).await?;
+                self.end_session(&session).await
+            }
             // An unknown token has ended already (RFC 7009, section 2.2), and that of another client is not this one's.
             None => Ok(()),
         }

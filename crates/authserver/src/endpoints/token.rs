@@ -32,15 +32,17 @@ impl AuthServer {
             }
             return self.exchange_assertion(&form).await;
         }
-        let client = self.authenticated(request.headers, &form, request.peer).await?;
+        let authenticated = self.authenticated(request.headers, &form, request.peer).await?;
+        let client = &authenticated.client;
         if !client.may_use(grant) {
             return Err(OAuthError::new("unauthorized_client", "the client may not use this grant type"));
         }
         let (body, undelivered) = match grant {
-            GrantType::Code => self.redeem_code(&client, &form).await?,
-            GrantType::Refresh => self.refresh(&client, &form).await?,
-            GrantType::Exchange | GrantType::JwtBearer => return self.exchange(&client, &form).await,
+            GrantType::Code => self.redeem_code(client, &form).await?,
+            GrantType::Refresh => self.refresh(client, &form).await?,
+            GrantType::Exchange | GrantType::JwtBearer => return self.exchange(client, &form).await,
         };
+        self.use_assertion(&authenticated).await?;
         // The tokens are issued, whether the client lives longer or not.
         if client.dcr_issued {
             self.store.renew_client(&client.id).await.ok();

@@ -82,7 +82,7 @@ impl AuthServer {
         subject: &SubjectToken,
     ) -> Result<Vec<String>, OAuthError> {
         let mut requested = resources(form, &self.settings.audiences)?;
-        requested.extend(form.get("audience").map(str::to_owned));
+        requested.extend(form.all("audience").filter(|audience| !audience.is_empty()).map(str::to_owned));
         let is_allowed =
             |audience: &String| client.audience.contains(audience) && subject.audience.contains(audience);
         let audience: Vec<String> = match &*requested {

@@ -71,10 +71,8 @@ impl AuthServer {
     ) -> Result<SubjectToken, OAuthError> {
         let expires = self.valid_until(claims, limits::SKEW)?;
         let audience = texts(claims.get("aud"));
-        let is_expected = match &*trusted.audience {
-            "" => audience.iter().any(|one| self.settings.audiences.contains(one)),
-            expected => audience.iter().any(|one| one == expected),
-        };
+        // An issuer without one is for assertions alone.
+        let is_expected = !trusted.audience.is_empty() && audience.contains(&trusted.audience);
         let subject = text(claims, "sub").ok_or_else(invalid)?;
         if !is_expected || is_id_token(claims) {
             return Err(invalid());

@@ -3,8 +3,8 @@
 /// The parameters of a query or a form, decoded.
 pub(crate) struct Parameters(Vec<(String, String)>);
 
-/// The only parameter that a request may have several times (RFC 8707, section 2).
-const REPEATABLE: &str = "resource";
+/// The parameters that a request may have several times (RFC 8707, section 2, and RFC 8693, section 2.1).
+const REPEATABLE: [&str; 2] = ["resource", "audience"];
 
 impl Parameters {
     /// The parameters of a query or a form.
@@ -38,7 +38,7 @@ impl Parameters {
             .windows(2)
             .filter(|pair| pair[0] == pair[1])
             .map(|pair| pair[0])
-            .find(|name| *name != REPEATABLE)
+            .find(|name| !REPEATABLE.contains(name))
     }
 }
 
@@ -49,7 +49,7 @@ mod tests {
     #[test]
     fn a_parameter_may_be_there_once() {
         let duplicate = |text: &str| Parameters::parse(text.as_bytes()).duplicate().map(str::to_owned);
-        assert_eq!(duplicate("a=1&b=2&resource=x&resource=y"), None);
+        assert_eq!(duplicate("a=1&b=2&resource=x&resource=y&audience=x&audience=y"), None);
         assert_eq!(duplicate("a=1&b=2&%61=1").as_deref(), Some("a"));
         assert_eq!(Parameters::parse(b"scope=").get("scope"), None);
     }

@@ -4,7 +4,7 @@ use super::Uri;
 use crate::limits;
 
 /// Schemes that a browser runs, reads from the machine, or sends elsewhere than to the client.
-const UNSAFE: [&str; 13] = [
+const UNSAFE: [&str; 31] = [
     "javascript",
     "data",
     "vbscript",
@@ -18,7 +18,27 @@ const UNSAFE: [&str; 13] = [
     "ftp",
     "mailto",
     "intent",
+    "search",
+    "search-ms",
+    "smb",
+    "cifs",
+    "nfs",
+    "ldap",
+    "ldaps",
+    "telnet",
+    "ssh",
+    "sftp",
+    "tel",
+    "sms",
+    "chrome",
+    "chrome-extension",
+    "moz-extension",
+    "edge",
+    "res",
+    "jar",
 ];
+/// What those of the handlers begin with that an operating system brings along.
+const OF_SYSTEM: &str = "ms-";
 
 /// Why a redirect URI cannot be registered, if it cannot (RFC 6749, section 3.1.2, and RFC 8252, sections 7 and 8.4).
 pub(crate) fn registration_error(text: &str) -> Option<&'static str> {
@@ -35,7 +55,9 @@ pub(crate) fn registration_error(text: &str) -> Option<&'static str> {
         () if uri.is("https") || uri.is("http") => {
             Some("a redirect URI must use https, or http on this machine, or a scheme of its own")
         }
-        () if UNSAFE.iter().any(|scheme| uri.is(scheme)) => {
+        () if UNSAFE.iter().any(|scheme| uri.is(scheme))
+            || uri.scheme.to_ascii_lowercase().starts_with(OF_SYSTEM) =>
+        {
             Some("a redirect URI must lead to an application")
         }
         () if uri.rest.is_empty() && uri.host.is_empty() => Some("a redirect URI must not be a scheme alone"),
@@ -107,6 +129,11 @@ mod tests {
             "vbscript:x",
             "file:///etc/passwd",
             "blob:https://a.example/1",
+            "search-ms:query=x",
+            "MS-MSDT:/id",
+            "ms-settings:privacy",
+            "smb://a.example/b",
+            "chrome-extension://abc/cb",
             " https://client.example/cb",
             "https://client.example/cb\r\nx",
             "https://cl\u{456}ent.example/cb",

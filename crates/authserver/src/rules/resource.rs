@@ -9,7 +9,7 @@ pub(crate) struct TargetError(pub(crate) &'static str);
 /// The resources of a request, which must be absolute, without a fragment, and known (RFC 8707, section 2).
 pub(crate) fn resources(parameters: &Parameters, allowed: &[String]) -> Result<Vec<String>, TargetError> {
     let mut resources: Vec<String> = Vec::new();
-    for resource in parameters.all("resource") {
+    for resource in parameters.all("resource").filter(|resource| !resource.is_empty()) {
         match Uri::parse(resource) {
             None => return Err(TargetError("a resource must be an absolute URI")),
             Some(uri) if uri.has_fragment => return Err(TargetError("a resource must not have a fragment")),
@@ -51,7 +51,8 @@ mod tests {
         assert!(target(&texts(&["a:2"]), &one).is_err());
         let requested = |text: &str| resources(&Parameters::parse(text.as_bytes()), &one);
         assert_eq!(requested("resource=a:1&resource=a:1").unwrap(), one);
-        for wrong in ["resource=", "resource=a:1%23x", "resource=a:1/", "resource=A:1", "resource=1"] {
+        assert_eq!(requested("resource=").unwrap(), [""; 0]);
+        for wrong in ["resource=a:1%23x", "resource=a:1/", "resource=A:1", "resource=1"] {
             assert!(requested(wrong).is_err(), "{wrong}");
         }
     }

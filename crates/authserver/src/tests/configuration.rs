@@ -42,6 +42,53 @@ async fn every_mistake_is_reported_at_once_with_its_field() {
     }
 }
 
+/// Each is refused by ToolHive as well.
+#[tokio::test]
+async fn what_would_let_others_in_is_refused_with_its_field() {
+    let provider = IdentityProvider::start().await;
+    let issuer = |changes: Value| {
+        let mut issuer = json!({
+            "issuer_url": "https://o.example", "expected_audience": "https://mcp.example", "allowed_delegate_clients": ["agent"],
+        });
+        issuer.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        issuer
+    };
+    let trusted = |changes: Value| json!({"trusted_issuers": [issuer(changes)]});
+    let forced = |uri: &str| {
+        json!({
+            "issuer": "https://as.example", "allow_confidential_client_registration": true,
+            "force_confidential_redirect_uris": [uri],
+        })
+    };
+    for (changes, field) in [
+        (trusted(json!({"expected_audience": ""})), "trusted_issuers[0].expected_audience"),
+        (trusted(json!({"issuer_url": "http://o.example"})), "trusted_issuers[0].issuer_url"),
+        (trusted(json!({"issuer_url": "https://u:p@o.example"})), "trusted_issuers[0].issuer_url"),
+        (trusted(json!({"issuer_url": "https://o.example?x=1"})), "trusted_issuers[0].issuer_url"),
+        (trusted(json!({"issuer_url": "http://127.0.0.1:1"})), "trusted_issuers[0].issuer_url"),
+        (trusted(json!({"jwks_url": "https://u:p@o.example/keys"})), "trusted_issuers[0].jwks_url"),
+        (json!({"trusted_issuers": [issuer(json!({})), issuer(json!({}))]}), "trusted_issuers[1].issuer_url"),
+        (forced("http://127.0.0.1:7777/cb"), "force_confidential_redirect_uris[0]"),
+        (forced("com.example.app:/cb"), "force_confidential_redirect_uris[0]"),
+        (forced("javascript:alert(1)"), "force_confidential_redirect_uris[0]"),
+        (
+            json!({"force_confidential_redirect_uris": ["https://app.example/cb"]}),
+            "force_confidential_redirect_uris",
+        ),
+        (
+            json!({
+                "issuer": "http://as.team", "insecure_allow_http": true, "allow_confidential_client_registration": true,
+            }),
+            "allow_confidential_client_registration",
+        ),
+    ] {
+        let errors = AuthServer::new(&config(&provider, &changes)).map(|_| ()).unwrap_err();
+        let fields: Vec<_> = errors.iter().map(|error| error.field.to_string()).collect();
+        assert_eq!(fields, [field], "{changes}");
+    }
+    assert!(AuthServer::new(&config(&provider, &forced("https://app.example/cb"))).is_ok());
+}
+
 #[tokio::test]
 async fn a_provider_that_cannot_be_discovered_is_named() {
     let provider = IdentityProvider::start().await;

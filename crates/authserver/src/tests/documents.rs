@@ -30,7 +30,12 @@ async fn a_client_id_leads_no_connection_into_the_private_network() {
         "https://[fd00::1]/c.json",
     ] {
         let response = world.open(&mut Visitor::default(), &authorize_path(id, &[])).await;
-        assert_eq!(response.status(), StatusCode::UNAUTHORIZED, "{id}");
+        // A name that does not resolve may do so later.
+        let status = response.status();
+        assert!(
+            [StatusCode::UNAUTHORIZED, StatusCode::SERVICE_UNAVAILABLE].contains(&status),
+            "{id}: {status}"
+        );
     }
     assert!(inner.accept().now_or_never().is_none(), "there was a connection");
 }
@@ -66,20 +71,85 @@ async fn a_document_of_another_client_is_refused() {
     assert!(world.provider.requests("/d.json").is_empty(), "a redirect was followed");
 }
 
-/// A stranger names documents of another site, to have this server flood it.
+/// A stranger names documents of another site, to have this server flood it. That is no reason to refuse others.
 #[tokio::test]
-async fn a_host_gets_few_requests_for_documents_however_many_addresses_name_them() {
+async fn an_address_has_few_documents_fetched_and_others_have_theirs() {
     let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let open = async |path: &str, last: u8| {
+        let id = format!("{}{path}", world.provider.issuer);
+        let request = Request::get(authorize_path(&id, &[])).body(Full::<Bytes>::default()).unwrap();
+        world.server.respond(request, IpAddr::from([198, 18, 1, last])).await.status()
+    };
     let (mut refused, begin) = (0, std::time::Instant::now());
     for number in 0..400 {
-        let id = format!("{}/none-{number}.json", world.provider.issuer);
-        let request = Request::get(authorize_path(&id, &[])).body(Full::<Bytes>::default()).unwrap();
-        let response = world.server.respond(request, IpAddr::from([198, 18, 1, (number % 250) as u8])).await;
-        refused += usize::from(response.status() == StatusCode::SERVICE_UNAVAILABLE);
+        let status = open(&format!("/none-{number}.json"), 1).await;
+        refused += usize::from(status == StatusCode::SERVICE_UNAVAILABLE);
     }
     let most = limits::DOCUMENTS.burst + (1.0 + begin.elapsed().as_secs_f64()) * limits::DOCUMENTS.per_second;
     let sent = 400 - refused;
     assert!(sent >= 100 && sent as f64 <= most, "{sent} of {most}");
+    let id = format!("{}/c.json", world.provider.issuer);
+    world.provider.answer("/c.json", json!({"client_id": id, "redirect_uris": [REDIRECT]}));
+    assert_eq!(open("/c.json", 2).await, StatusCode::OK);
+}
+
+/// A client that gets `invalid_client` forgets its tokens.
+#[tokio::test]
+async fn a_client_is_known_on_while_its_document_cannot_be_fetched() {
+    let world = World::with(json!({"cimd": {"enabled": true, "cache_fallback_ttl": "0s"}})).await;
+    let id = format!("{}/c.json", world.provider.issuer);
+    world.provider.answer("/c.json", json!({"client_id": id, "redirect_uris": [REDIRECT]}));
+    let mut tokens = world.tokens(&id).await;
+    let fetched = world.provider.requests("/c.json").len();
+    assert_eq!(fetched, 1, "it is fetched at each step");
+    for failure in [json!({"status": 503}), json!({"status": 429}), json!("<html>")] {
+        world.provider.answer("/c.json", failure.clone());
+        world.server.clock.advance(limits::DOCUMENT_LEAST_LIFE);
+        let (status, body) = world.refresh(&id, tokens["refresh_token"].as_str().unwrap(), &[]).await;
+        assert_eq!(status, StatusCode::OK, "{failure}: {body}");
+        tokens = body;
+    }
+    // One that is not known is not unknown because of that, and one that is gone is.
+    let other = format!("{}/other.json", world.provider.issuer);
+    world.provider.answer("/other.json", json!({"status": 503}));
+    let (status, body) = world.refresh(&other, "x", &[]).await;
+    assert_eq!(
+        (status, &body["error"]),
+        (StatusCode::SERVICE_UNAVAILABLE, &json!("temporarily_unavailable"))
+    );
+    world.provider.answer("/c.json", json!({"status": 404}));
+    world.server.clock.advance(limits::DOCUMENT_LEAST_LIFE);
+    let (status, body) = world.refresh(&id, tokens["refresh_token"].as_str().unwrap(), &[]).await;
+    assert_eq!((status, &body["error"]), (StatusCode::UNAUTHORIZED, &json!("invalid_client")));
+}
+
+#[tokio::test]
+async fn all_who_wait_for_a_document_share_one_request() {
+    let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let id = format!("{}/c.json", world.provider.issuer);
+    world.provider.answer("/c.json", json!({"client_id": id, "redirect_uris": [REDIRECT]}));
+    let open = |last: u8| {
+        let request = Request::get(authorize_path(&id, &[])).body(Full::<Bytes>::default()).unwrap();
+        world.server.respond(request, IpAddr::from([198, 18, 3, last]))
+    };
+    let responses = futures::future::join_all((0..32).map(open)).await;
+    assert!(responses.iter().all(|response| response.status() == StatusCode::OK));
+    assert_eq!(world.provider.requests("/c.json").len(), 1);
+}
+
+/// A document is for all servers, of which this one does not have every scope.
+#[tokio::test]
+async fn scopes_in_a_document_that_the_server_does_not_have_are_left_out() {
+    let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let id = format!("{}/c.json", world.provider.issuer);
+    world.provider.answer(
+        "/c.json",
+        json!({"client_id": id, "redirect_uris": [REDIRECT], "scope": "openid offline_access mcp:tools"}),
+    );
+    let tokens = world.tokens(&id).await;
+    assert_eq!(tokens["scope"], "openid offline_access");
+    let page = world.open(&mut Visitor::default(), &authorize_path(&id, &[("scope", "mcp:tools")])).await;
+    assert_ne!(page.status(), StatusCode::OK, "a scope that the server does not have is granted");
 }
 
 /// One address names documents that never come. Others are fetched meanwhile.
@@ -110,5 +180,5 @@ async fn an_address_that_names_slow_documents_keeps_no_other_from_its_own() {
     let (statuses, other) = futures::future::join(slow, accepted).await;
     assert_eq!(other, StatusCode::OK);
     let refused = statuses.iter().filter(|response| response.status() == StatusCode::SERVICE_UNAVAILABLE);
-    assert_eq!(refused.count(), skep_auth::limits::FETCHES - limits::DOCUMENTS_AT_ONCE);
+    assert_eq!(refused.count(), skep_auth::limits::FETCHES, "none of them came");
 }

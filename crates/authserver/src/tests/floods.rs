@@ -1,4 +1,4 @@
-//! Limits on every endpoint: one address, or one client at many addresses, does not keep others from being served.
+//! Limits on every endpoint: one address does not keep others from being served, nor do many.
 
 use std::net::IpAddr;
 
@@ -52,22 +52,20 @@ async fn one_address_is_limited_on_every_endpoint_and_others_are_served() {
     }
 }
 
+/// Whoever knows the id of a client sends requests in its name. Its users are served, however many these are.
 #[tokio::test]
-async fn one_client_is_limited_at_whatever_addresses_and_others_are_served() {
+async fn many_addresses_together_do_not_keep_the_users_of_a_client_from_logging_in() {
     let world = World::new().await;
-    let (flooding, other) = (world.client().await, world.client().await);
-    let token = |client: &str| format!("grant_type=refresh_token&client_id={client}&refresh_token=x");
-    let (mut logins, mut tokens) = (0, 0);
+    let client = world.client().await;
+    let token = format!("grant_type=refresh_token&client_id={client}&refresh_token=x");
     for number in 0..FLOOD {
-        let (login, peer) = (authorize_path(&flooding, &[]), address(number));
-        let is_refused = |status: StatusCode| u32::from(status == StatusCode::SERVICE_UNAVAILABLE);
-        logins += is_refused(status(&world, Method::GET, &login, "", peer).await);
-        tokens += is_refused(status(&world, Method::POST, "/oauth/token", &token(&flooding), peer).await);
+        let (login, peer) = (authorize_path(&client, &[]), address(number % 20));
+        status(&world, Method::GET, &login, "", peer).await;
+        status(&world, Method::POST, "/oauth/token", &token, peer).await;
     }
-    assert!(logins > 0 && tokens > 0, "{logins} logins and {tokens} token requests were refused");
     let peer = address(FLOOD);
-    assert_eq!(status(&world, Method::GET, &authorize_path(&other, &[]), "", peer).await, StatusCode::OK);
-    let answer = status(&world, Method::POST, "/oauth/token", &token(&other), peer).await;
+    assert_eq!(status(&world, Method::GET, &authorize_path(&client, &[]), "", peer).await, StatusCode::OK);
+    let answer = status(&world, Method::POST, "/oauth/token", &token, peer).await;
     assert_eq!(answer, StatusCode::BAD_REQUEST);
 }
 

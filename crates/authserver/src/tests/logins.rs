@@ -5,7 +5,7 @@ use serde_json::json;
 use skep_testkit::IdentityProvider;
 
 use super::world::{
-    REDIRECT, RESOURCE, Visitor, World, authorize_path, config, location, metadata_of, parameter,
+    REDIRECT, RESOURCE, VERIFIER, Visitor, World, authorize_path, config, location, metadata_of, parameter,
 };
 use crate::AuthServer;
 
@@ -192,4 +192,86 @@ async fn a_browser_that_comes_back_at_another_host_is_sent_to_the_one_with_its_c
     );
     let done = location(&world.open(&mut visitor, path).await);
     assert!(done.starts_with(REDIRECT) && !parameter(&done, "code").is_empty(), "{done}");
+}
+
+/// Anyone can register a client, and send a link: it leads to no address of the stranger before the user has decided.
+#[tokio::test]
+async fn a_link_with_a_mistake_leads_to_no_address_that_a_stranger_has_registered() {
+    let world = World::new().await;
+    for uri in ["https://evil.example/cb", "com.example.app:/cb"] {
+        let (_, client) = world.register(json!({"redirect_uris": [uri]})).await;
+        let client = client["client_id"].as_str().unwrap();
+        for mistake in
+            [("scope", "nope"), ("prompt", "none"), ("response_type", "token"), ("code_challenge", "")]
+        {
+            let path = authorize_path(client, &[("redirect_uri", uri), mistake]);
+            let response = world.open(&mut Visitor::default(), &path).await;
+            assert_eq!(response.headers().get(header::LOCATION), None, "{uri}: {mistake:?}");
+            assert!(response.status().is_client_error());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_user_of_an_application_that_is_not_known_any_more_learns_what_to_do() {
+    let world = World::new().await;
+    let response = world.open(&mut Visitor::default(), &authorize_path("gone", &[])).await;
+    let text = String::from_utf8(response.body().to_vec()).unwrap();
+    assert!(text.contains("remove the server there, and add it again"), "{text}");
+}
+
+/// What is not there would be cached, shown in a frame, guessed to be of another type, or leak a code to where the user goes next.
+#[tokio::test]
+async fn every_response_has_the_headers_that_protect_it() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut visitor = Visitor::default();
+    let headers = |response: &http::Response<bytes::Bytes>, names: &[&str]| -> Vec<String> {
+        let value =
+            |name: &&str| response.headers().get(*name).map(|value| value.to_str().unwrap().to_owned());
+        names.iter().map(|name| value(name).unwrap_or_default()).collect()
+    };
+    let page = world.open(&mut visitor, &authorize_path(&client, &[])).await;
+    let names = ["cache-control", "x-frame-options", "x-content-type-options", "referrer-policy"];
+    assert_eq!(headers(&page, &names), ["no-store", "DENY", "nosniff", "same-origin"]);
+    let policy = headers(&page, &["content-security-policy"]).remove(0);
+    for directive in ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"] {
+        assert!(policy.contains(directive), "{policy}");
+    }
+    let url = world.begin(&mut visitor, &client, &[]).await;
+    let sent = world.open(&mut visitor, &world.at_upstream(&url, "ann")).await;
+    let names = ["cache-control", "pragma", "referrer-policy"];
+    assert_eq!(headers(&sent, &names), ["no-store", "no-cache", "no-referrer"]);
+    let code = parameter(&location(&sent), "code");
+    let post = async |form: &str| {
+        let request = http::Request::post("/oauth/token")
+            .header(header::ORIGIN, "https://app.example")
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded");
+        world.send(request.body(http_body_util::Full::from(form.to_owned())).unwrap()).await
+    };
+    let form = format!(
+        "grant_type=authorization_code&client_id={client}&code={code}&code_verifier={VERIFIER}&redirect_uri={REDIRECT}"
+    );
+    let (issued, refused) = (post(&form).await, post("grant_type=x").await);
+    assert_eq!((issued.status(), refused.status()), (StatusCode::OK, StatusCode::BAD_REQUEST));
+    for response in [issued, refused] {
+        assert_eq!(headers(&response, &["cache-control", "pragma"]), ["no-store", "no-cache"]);
+    }
+    // A page of another origin sees why it is refused.
+    let too_large = post(&"x".repeat(crate::limits::BODY + 1)).await;
+    assert_eq!(too_large.status(), StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(headers(&too_large, &["access-control-allow-origin"]), ["*"]);
+}
+
+#[tokio::test]
+async fn a_login_that_nobody_finishes_ends_after_ten_minutes() {
+    let world = World::new().await;
+    let client = world.client().await;
+    for (time, is_there) in [(590, true), (601, false)] {
+        let mut visitor = Visitor::default();
+        let url = world.begin(&mut visitor, &client, &[]).await;
+        world.server.clock.advance(std::time::Duration::from_secs(time));
+        let back = world.open(&mut visitor, &world.at_upstream(&url, "ann")).await;
+        assert_eq!(back.status() == StatusCode::SEE_OTHER, is_there, "{time}");
+    }
 }

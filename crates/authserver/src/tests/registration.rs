@@ -63,3 +63,25 @@ async fn a_body_that_is_too_large_is_not_read() {
         assert_eq!(world.send(request).await.status(), StatusCode::PAYLOAD_TOO_LARGE, "{path}");
     }
 }
+
+/// A client with a secret has no redirect URI where others could read it, also if another one of its redirect URIs gives it one.
+#[tokio::test]
+async fn a_client_that_gets_a_secret_has_redirect_uris_of_web_servers_only() {
+    let world = World::with(json!({
+        "issuer": "https://as.example", "allow_confidential_client_registration": true,
+        "force_confidential_redirect_uris": ["https://app.example/cb"],
+    }))
+    .await;
+    let register = async |uris: &[&str]| world.register(json!({"redirect_uris": uris})).await;
+    let (status, body) = register(&["https://app.example/cb", "https://app.example/other"]).await;
+    assert_eq!(status, StatusCode::CREATED, "{body}");
+    assert_eq!(body["token_endpoint_auth_method"], "client_secret_post");
+    for other in [REDIRECT, "com.example.app:/cb"] {
+        let (status, body) = register(&["https://app.example/cb", other]).await;
+        assert_eq!(
+            (status, &body["error"]),
+            (StatusCode::BAD_REQUEST, &json!("invalid_redirect_uri")),
+            "{other}"
+        );
+    }
+}

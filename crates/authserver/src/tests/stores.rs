@@ -367,6 +367,18 @@ async fn an_address_has_a_share_of_the_logins_in_redis() {
     }
 }
 
+#[tokio::test]
+async fn a_login_that_nobody_finishes_ends_in_redis_after_ten_minutes() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let store = redis_store(&redis, None).await;
+    store.put_pending("s", &pending(""), address(0)).await.unwrap();
+    let client = redis::Client::open(format!("redis://:{PASSWORD}@{}/", redis.address())).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let key = "thv:auth:{ns:kit}:pending:s";
+    let left: i64 = redis::cmd("TTL").arg(key).query_async(&mut connection).await.unwrap();
+    assert!((590..=600).contains(&left), "{left}");
+}
+
 /// A crowd of strangers, which has more addresses than shares.
 #[tokio::test]
 async fn logins_in_redis_are_bounded_over_all_addresses_and_one_with_few_keeps_them() {

@@ -25,7 +25,7 @@ use crate::{
     config::{Identity, Kind, UpstreamSettings},
     limits,
     rules::challenge_of,
-    store::Store,
+    store::{self, Store},
 };
 use client::UpstreamClient;
 use discovery::Endpoints;
@@ -55,7 +55,7 @@ pub(crate) enum UpstreamError {
 }
 
 /// Whether a status is of an upstream that cannot respond now (RFC 9110, sections 15.5.9 and 15.6, RFC 6585, section 4).
-fn is_transient(status: StatusCode) -> bool {
+pub(crate) fn is_transient(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status, StatusCode::REQUEST_TIMEOUT | StatusCode::TOO_MANY_REQUESTS)
 }
 
@@ -216,14 +216,20 @@ impl Upstream {
     }
 
     /// Exchanges a refresh token (RFC 6749, section 6). The user must stay the same.
-    async fn refresh(&self, token: &str, subject: &str, now: u64) -> Result<TokenResponse, UpstreamError> {
-        let form = BTreeMap::from([("grant_type", "refresh_token"), ("refresh_token", token)]);
+    async fn refresh(&self, row: &store::Upstream, now: u64) -> Result<TokenResponse, UpstreamError> {
+        let scopes = row.scopes.join(" ");
+        let mut form =
+            BTreeMap::from([("grant_type", "refresh_token"), ("refresh_token", &*row.refresh_token)]);
+        // Some providers narrow the scopes where none are named.
+        if !scopes.is_empty() {
+            form.insert("scope", &scopes);
+        }
         let tokens = self.request_tokens(&self.fetcher, form).await?;
         if let Kind::Oidc { subject_claim, .. } = &self.settings.kind
             && !tokens.id_token.is_empty()
         {
             let (found, _) = self.id_token(&tokens, None, subject_claim, now).await?;
-            if found != subject {
+            if found != row.upstream_subject {
                 return Err(UpstreamError::IdToken("it is of another user".into()));
             }
         }

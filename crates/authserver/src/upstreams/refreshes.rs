@@ -140,7 +140,7 @@ impl Shared {
             () => {}
         }
         let (upstream, now) = (self.upstream(provider)?, self.clock.now());
-        match upstream.refresh(&row.refresh_token, &row.upstream_subject, now).await {
+        match upstream.refresh(&row, now).await {
             Ok(tokens) => {
                 let kept = |new: String, old: &str| if new.is_empty() { old.to_owned() } else { new };
                 let refreshed = store::Upstream {

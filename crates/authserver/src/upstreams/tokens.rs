@@ -3,6 +3,7 @@
 use std::{iter, sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::{Upstream, refreshes::Refreshes};
@@ -13,9 +14,8 @@ use crate::{
     store::{self, Lock, Store, StoreError},
 };
 
-/// How often a refreshed token is stored before that is given up, and how long in between.
-const TRIES: usize = 3;
-const PAUSE: Duration = Duration::from_millis(50);
+/// How long in between a refreshed token is stored again, if the store does not respond.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The claims that describe a user to others (OpenID Connect Core 1.0, section 5.1).
 const PROFILE: [&str; 2] = ["name", "email"];
@@ -230,16 +230,16 @@ impl Shared {
         Ok(Some(row))
     }
 
-    /// The former refresh token may work no more, so the new one must not be lost.
+    /// The former refresh token may work no more, so the new one must not be lost while the store is unavailable for a moment.
     pub(super) async fn save(&self, session: &str, row: &store::Upstream) -> Result<(), UpstreamTokenError> {
         let life = row_life(row, self.clock.now());
-        for _ in 1..TRIES {
-            if self.store.put_upstream(session, row, life).await.is_ok() {
-                return Ok(());
+        let until = Instant::now() + limits::SAVE_TIME;
+        loop {
+            match self.store.put_upstream(session, row, life).await {
+                Err(_) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                stored => return Ok(stored?),
             }
-            tokio::time::sleep(PAUSE).await;
         }
-        Ok(self.store.put_upstream(session, row, life).await?)
     }
 }
 

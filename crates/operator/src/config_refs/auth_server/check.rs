@@ -137,13 +137,16 @@ fn check_trusted_issuer(issuer: &TrustedIssuer, own: &str) -> Vec<FieldError> {
         None => ("issuerUrl", issuer.issuer_url.as_str()),
     };
     let matcher = non_empty(&issuer.actor_matcher);
-    let grant = issuer.jwt_bearer_grant.as_ref();
     let results = [
         checks::secure_url(field, url, flag(issuer.insecure_allow_http), "insecureAllowHTTP of this issuer"),
         matcher.map_or(Ok(()), |matcher| checks::matcher("actorMatcher", matcher)),
-        grant.map_or(Ok(()), |grant| trust::max_assertion_age(grant).map(drop)),
     ];
-    results.into_iter().filter_map(Result::err).collect()
+    let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+    errors.extend(match trust::trusted_issuer(issuer) {
+        Ok(issuer) => issuer.check(None).into_iter().map(trust::of_spec).collect(),
+        Err(error) => vec![error],
+    });
+    errors
 }
 
 fn check_upstream(provider: &UpstreamProvider) -> Vec<FieldError> {

@@ -231,7 +231,13 @@ fn each_mistake_in_a_server_names_its_field() {
     });
     let plain =
         json!({"authorizationEndpoint": "http://idp.example/a", "tokenEndpoint": "https://idp.example/t"});
-    let twice = json!([{"issuerUrl": "https://o.example"}, {"issuerUrl": "https://o.example"}]);
+    let issuer = |more: Value| {
+        let mut issuer = json!({"issuerUrl": "https://o.example", "expectedAudience": "a", "allowedDelegateClients": ["b"]});
+        issuer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        issuer
+    };
+    let trusted = |more: Value| json!({"trustedIssuers": [issuer(more)]});
+    let twice = json!([issuer(json!({})), issuer(json!({}))]);
     for (fields, error) in [
         (json!({"issuer": "as.example"}), "issuer: \"as.example\" "),
         (json!({"issuer": "http://as.example"}), "issuer: \"http://as.example\" "),
@@ -247,10 +253,22 @@ fn each_mistake_in_a_server_names_its_field() {
         (json!({"upstreamProviders": []}), "upstreamProviders: is empty"),
         (json!({"trustedIssuers": twice}), "trustedIssuers[1].issuerUrl: duplicate of \"https://o.example\""),
         (json!({"trustedIssuers": [{"issuerUrl": "https://as.example"}]}), "trustedIssuers[0].issuerUrl: "),
-        (json!({"trustedIssuers": [{"issuerUrl": "http://o.example"}]}), "trustedIssuers[0].issuerUrl: "),
+        (trusted(json!({"issuerUrl": "http://o.example"})), "trustedIssuers[0].issuerUrl: "),
         (
-            json!({"trustedIssuers": [{"issuerUrl": "https://o.example", "actorMatcher": "claims.act.sub ="}]}),
+            trusted(json!({"actorMatcher": "claims.act.sub ="})),
             "trustedIssuers[0].actorMatcher: line 1, column 16, at `=`: ",
+        ),
+        (trusted(json!({"expectedAudience": ""})), "trustedIssuers[0].expectedAudience: is required"),
+        (trusted(json!({"actorClaim": "sub"})), "trustedIssuers[0].actorClaim: \"sub\" "),
+        (
+            trusted(json!({"allowedDelegateClients": ["*"], "allowMayAct": true})),
+            "trustedIssuers[0].allowMayAct: ",
+        ),
+        (
+            trusted(
+                json!({"jwtBearerGrant": {"maxAssertionAge": "5m", "subjectBindings": [{"subject": "*", "allowedResources": ["r"]}]}}),
+            ),
+            "trustedIssuers[0].jwtBearerGrant.subjectBindings[0].subject: ",
         ),
         (
             provider("oidc", reserved),
@@ -299,7 +317,10 @@ fn a_valid_server_has_no_errors() {
         json!({}),
         json!({"issuer": "http://localhost:8080"}),
         json!({"issuer": "http://as.team", "insecureAllowHTTP": true}),
-        json!({"trustedIssuers": [{"issuerUrl": "https://o.example", "actorMatcher": "claims.act.sub == 'ci'"}]}),
+        json!({"trustedIssuers": [{
+            "issuerUrl": "https://o.example", "expectedAudience": "a", "allowedDelegateClients": ["b"],
+            "actorMatcher": "claims.act.sub == 'ci'",
+        }]}),
         json!({
             "allowConfidentialClientRegistration": true, "forceConfidentialRedirectUris": ["https://app.example/cb"],
         }),

@@ -31,7 +31,12 @@ pub(super) fn check_delegates(server: &AuthServer) -> Vec<FieldError> {
         let scopes = unknown(field.clone().join("scopes"), &client.scopes, &supported);
         scopes.chain(unknown(field.join("audiences"), &client.audiences, &server.allowed_audiences))
     });
-    baseline.chain(clients).collect()
+    let issuers = server.trusted_issuers.iter().enumerate().flat_map(|(index, issuer)| {
+        let field = FieldPath::from("trustedIssuers").index(index);
+        let errors = issuer.check(Some(&server.allowed_audiences)).into_iter();
+        errors.map(move |error| of_spec(error).within(field.clone()))
+    });
+    baseline.chain(clients).chain(issuers).collect()
 }
 
 /// The items of a list that are not among `known`.
@@ -50,7 +55,21 @@ pub(super) fn trusted_issuers(server: &EmbeddedAuthServer) -> Result<Vec<Trusted
     issuers.collect()
 }
 
-fn trusted_issuer(issuer: &api::TrustedIssuer) -> Result<TrustedIssuer, FieldError> {
+/// An error in a file, as one in the spec: the names of fields are the same, in another notation.
+pub(super) fn of_spec(error: FieldError) -> FieldError {
+    let mut field = String::new();
+    let path = error.field.to_string();
+    let mut words = path.split('_');
+    field.push_str(words.next().unwrap_or_default());
+    for word in words {
+        let mut letters = word.chars();
+        field.extend(letters.next().map(|first| first.to_ascii_uppercase()));
+        field.push_str(letters.as_str());
+    }
+    FieldError::new(field, error.message)
+}
+
+pub(super) fn trusted_issuer(issuer: &api::TrustedIssuer) -> Result<TrustedIssuer, FieldError> {
     Ok(TrustedIssuer {
         issuer_url: issuer.issuer_url.clone(),
         expected_audience: or_empty(&issuer.expected_audience),
