@@ -14,6 +14,7 @@ use crate::{
     config::{Settings, StorageSettings, storage},
     endpoints,
     grants::InFlight,
+    keys::session_of,
     rates::Rates,
     store::{MemoryStore, RedisStore, Store, StoreError},
     upstreams::{ConnectError, SessionError, Upstream, UpstreamTokens},
@@ -157,9 +158,9 @@ impl AuthServer {
 
     /// The claims of one of its own access tokens, if the signature is right and the session has not ended. `Ok(None)`: it
     /// is not accepted. `Err`: that cannot be decided now.
-    pub(crate) async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, StoreError> {
+    pub async fn claims(&self, token: &str) -> Result<Option<Map<String, Value>>, StoreError> {
         let Some(claims) = self.verified(token) else { return Ok(None) };
-        match claims.get("tsid").and_then(Value::as_str) {
+        match session_of(&claims) {
             Some(session) if self.store.is_ended(session).await? => Ok(None),
             _ => Ok(Some(claims)),
         }

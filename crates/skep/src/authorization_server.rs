@@ -118,8 +118,19 @@ impl OwnTokens for Embedded {
         &'a self,
         token: &'a str,
     ) -> BoxFuture<'a, Result<Map<String, Value>, AuthenticationError>> {
-        let claims = self.server.verified(token);
-        ready(claims.ok_or(AuthenticationError::Token("the token is not valid"))).boxed()
+        let claims = self.server.verified(token).ok_or(AuthenticationError::Token("the token is not valid"));
+        // A delegated token has no session of its own to check, and ends with that of its user.
+        match claims {
+            Ok(claims) if claims.contains_key("sid") => self
+                .server
+                .claims(token)
+                .map(|claims| match claims {
+                    Ok(claims) => claims.ok_or(AuthenticationError::Token("its session has ended")),
+                    Err(_) => Err(AuthenticationError::Unavailable),
+                })
+                .boxed(),
+            claims => ready(claims).boxed(),
+        }
     }
 }
 

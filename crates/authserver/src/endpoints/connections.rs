@@ -131,7 +131,7 @@ impl AuthServer {
         if !browser.has_form(&self.settings.opaque, session, form.get("token").unwrap_or_default()) {
             return foreign();
         }
-        let Owned { user, .. } = match self.owned(session, browser).await {
+        let Owned { user, rows } = match self.owned(session, browser).await {
             Ok(owned) => owned,
             Err(Hidden::Refused(response)) => return response,
             Err(Hidden::Unknown) => return self.to_page(session),
@@ -141,7 +141,7 @@ impl AuthServer {
                 Ok(()) => self.to_page(session),
                 Err(error) => OAuthError::from(error).response(),
             },
-            Some("end") => self.end_own(session).await,
+            Some("end") => self.end_own(session, &user, client_of(&rows)).await,
             Some("connect") => self.begin_own(provider, session, CONNECT, Some(user), browser).await,
             _ => response::text(StatusCode::BAD_REQUEST, "there is no such action"),
         }

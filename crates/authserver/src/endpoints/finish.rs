@@ -19,11 +19,18 @@ impl AuthServer {
         let user = pending.user.as_ref().map(|user| &*user.id).unwrap_or_default();
         let is_approved = !pending.is_approval_remembered
             || browser.has_approved(&self.settings.opaque, &Approval::of(&pending), user);
-        if is_approved {
-            return self.issue_code(pending, browser).await;
-        }
         let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
-        match self.ask(pending, browser).await {
+        // A user who has ended a session of the client decides again, whatever browsers remember.
+        let decided = match is_approved && pending.is_approval_remembered {
+            true => self.store.is_in_doubt(user, &pending.client_id).await.map(|is_in_doubt| !is_in_doubt),
+            false => Ok(is_approved),
+        };
+        let asked = match decided {
+            Ok(true) => return self.issue_code(pending, browser).await,
+            Ok(false) => self.ask(pending, browser).await,
+            Err(error) => Err(error.into()),
+        };
+        match asked {
             Ok(response) => response,
             Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
         }
@@ -33,8 +40,12 @@ impl AuthServer {
         let client =
             self.client(&pending.client_id, browser.address).await?.ok_or_else(OAuthError::client)?;
         let flow = browser.state(&self.settings.opaque)?;
-        let pending =
-            Pending { internal_state: flow.clone(), upstream_provider_name: String::new(), ..pending };
+        let pending = Pending {
+            internal_state: flow.clone(),
+            upstream_provider_name: String::new(),
+            is_approval_remembered: false,
+            ..pending
+        };
         self.store.put_pending(&flow, &pending, browser.address).await?;
         Ok(page(&self.question(&client.name, &pending, Vec::new(), vec![("flow", flow)])))
     }
@@ -42,6 +53,10 @@ impl AuthServer {
     /// Issues a code, and has the browser remember the approval.
     pub(super) async fn issue_code(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
         let Some(user) = pending.user.clone() else { return OAuthError::server().response() };
+        // The page was shown, and the user has allowed it.
+        if !pending.is_approval_remembered {
+            self.store.doubt(&user.id, &pending.client_id, false).await.ok();
+        }
         let is_exempt = self.settings.clients_without_consent.contains(&pending.client_id);
         let approvals = browser.approvals_with(&self.settings.opaque, &Approval::of(&pending), &user.id);
         // No other login proves who such a user is, so the browser does, on the page about connections.

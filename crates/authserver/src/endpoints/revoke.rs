@@ -41,12 +41,18 @@ impl AuthServer {
         let claims = self.settings.keys.verified(token);
         let claims =
             claims.filter(|claims| claims.get("client_id").and_then(Value::as_str) == Some(&client.id));
-        Ok(claims.and_then(|claims| claims.get("tsid").and_then(Value::as_str).map(str::to_owned)))
+        let Some(claims) = claims else { return Ok(None) };
+        match claims.get("tsid").and_then(Value::as_str) {
+            Some(session) => Ok(Some(session.to_owned())),
+            // It ends soon, or with the session of its user (RFC 7009, section 2.2.1).
+            None => Err(OAuthError::new("unsupported_token_type", "a delegated token cannot be revoked")),
+        }
     }
 
     /// Ends a session, for as long as an access token of it could still be valid, or its code be used.
     pub(crate) async fn end_session(&self, session: &str) -> Result<(), OAuthError> {
-        let life = self.settings.access_life + self.settings.code_life + limits::SPENT_LIFE;
+        let longest = self.settings.access_life.max(self.settings.delegation_life);
+        let life = longest + self.settings.code_life + limits::SPENT_LIFE;
         let providers: Vec<&str> = self.upstream_tokens().providers().collect();
         Ok(self.store.end_session(session, &providers, life).await?)
     }

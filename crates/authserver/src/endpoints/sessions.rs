@@ -80,9 +80,13 @@ impl AuthServer {
         named.await.into_iter().collect()
     }
 
-    /// Ends a session of the user who has requested that.
-    pub(super) async fn end_own(&self, session: &str) -> Response<Bytes> {
-        match self.end_session(session).await {
+    /// Ends a session of the user who has requested that. The client gets no other one without the user.
+    pub(super) async fn end_own(&self, session: &str, user: &User, client: &str) -> Response<Bytes> {
+        let ended = match self.store.doubt(&user.id, client, true).await {
+            Ok(()) => self.end_session(session).await,
+            Err(error) => Err(error.into()),
+        };
+        match ended {
             Ok(()) => {
                 info!("a user has ended a session");
                 self.to_page("")

@@ -46,6 +46,7 @@ impl AuthServer {
             scopes: &requested,
             // The delegate acts with rights of its own, not with the user's tokens of upstreams.
             session: None,
+            parent: subject.session.as_deref(),
             actor: Some(subject.actor.clone()),
             life: left.min(self.settings.delegation_life),
         };

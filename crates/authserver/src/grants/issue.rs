@@ -19,6 +19,8 @@ pub(super) struct AccessToken<'a> {
     pub(super) scopes: &'a [String],
     /// The session, if it has tokens of upstreams.
     pub(super) session: Option<&'a str>,
+    /// The session that it ends with, if it has none of its own.
+    pub(super) parent: Option<&'a str>,
     /// Who acts for the user.
     pub(super) actor: Option<Value>,
     pub(super) life: Duration,
@@ -58,6 +60,7 @@ impl AuthServer {
         });
         let optional = [
             ("tsid", token.session.map(Value::from)),
+            ("sid", token.parent.map(Value::from)),
             ("name", token.user.name.clone().map(Value::from)),
             ("email", token.user.email.clone().map(Value::from)),
             ("act", token.actor.clone()),
@@ -83,6 +86,7 @@ impl AuthServer {
             audience: vec![audience],
             scopes,
             session: Some(&grant.session.id),
+            parent: None,
             actor: None,
             life: self.settings.access_life,
         }

@@ -60,6 +60,7 @@ impl AuthServer {
             audience,
             scopes: &[],
             session: None,
+            parent: None,
             actor: None,
             life: left.min(self.settings.access_life),
         };

@@ -10,6 +10,7 @@ use crate::{
     keys::REFRESH,
     rules::{Parameters, is_within, resources, scopes, target},
     store::{Client, Grant, Rotation},
+    upstreams::SessionError,
 };
 
 impl AuthServer {
@@ -39,6 +40,13 @@ impl AuthServer {
             return Err(OAuthError::scope(other.map(String::as_str).unwrap_or_default()));
         }
         let audience = target(&resources(form, &self.settings.audiences)?, &grant.granted_audience)?;
+        match self.upstream_tokens().check_identity(&grant.session.id).await {
+            Ok(()) => {}
+            Err(SessionError::Unavailable) => return Err(OAuthError::unavailable()),
+            Err(SessionError::Ended | SessionError::Expired) => {
+                return Err(OAuthError::grant("the identity provider has ended the login of the user"));
+            }
+        }
         // One of two requests of a client at once gets tokens, and the other ends nothing.
         let exchanged = self.in_flight.begin(&family).ok_or_else(unknown)?;
         let issued = self.settings.opaque.issue_after(token, &grant.session.id)?;

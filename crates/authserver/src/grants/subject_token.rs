@@ -6,7 +6,7 @@ use crate::{
     AuthServer,
     config::Trusted,
     error::OAuthError,
-    keys::{Claims, unverified},
+    keys::{Claims, session_of, unverified},
     limits,
     rules::{actor_chain, is_id_token, may_act},
     store::{Client, User},
@@ -17,6 +17,8 @@ pub(super) struct SubjectToken {
     pub(super) user: User,
     pub(super) audience: Vec<String>,
     pub(super) scopes: Vec<String>,
+    /// The session of this server that it belongs to.
+    pub(super) session: Option<String>,
     /// When it expires, in seconds since 1970.
     pub(super) expires: u64,
     /// Who acts for the subject in the new token.
@@ -58,6 +60,7 @@ impl AuthServer {
             },
             audience: texts(claims.get("aud")),
             scopes: texts(claims.get("scp")),
+            session: session_of(claims).map(str::to_owned),
             expires,
             actor,
         })
@@ -93,7 +96,7 @@ impl AuthServer {
         };
         let id = format!("{}#{subject}", trusted.issuer);
         let user = User { id, name: text(claims, "name"), email: text(claims, "email") };
-        Ok(SubjectToken { user, audience, scopes, expires, actor })
+        Ok(SubjectToken { user, audience, scopes, session: None, expires, actor })
     }
 
     /// Whether a client may act for the subject of a trusted issuer's token: the actor must be allowed, unless the token

@@ -78,6 +78,11 @@ pub(crate) fn unverified(token: &str) -> Option<Claims> {
     object(token.split('.').nth(1)?)
 }
 
+/// The session that a token ends with: its own, or that of the user for whom it was exchanged.
+pub(crate) fn session_of(claims: &Claims) -> Option<&str> {
+    ["tsid", "sid"].into_iter().find_map(|name| claims.get(name)?.as_str())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

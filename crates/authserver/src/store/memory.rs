@@ -33,6 +33,8 @@ struct Rows {
     /// Used assertions.
     spent: Expiring<()>,
     ended: Expiring<()>,
+    /// Users who have ended a session of a client, by both.
+    in_doubt: Expiring<()>,
     users: Expiring<String>,
     upstreams: Expiring<Upstream>,
     /// The sessions of a user at a provider, by their rows, the newest last.
@@ -69,6 +71,7 @@ impl Default for Rows {
             refresh: Expiring::new(limits::ROWS),
             spent: Expiring::new(limits::ROWS),
             ended: Expiring::new(limits::ROWS),
+            in_doubt: Expiring::new(limits::ROWS),
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
             sessions: Expiring::new(limits::ROWS),
@@ -239,6 +242,23 @@ impl Store for MemoryStore {
         Ok(rows.ended.get(session, now).is_some())
     }
 
+    async fn doubt(&self, user: &str, client: &str, is_in_doubt: bool) -> Result<()> {
+        let (mut rows, now) = self.rows();
+        let key = pair(user, client);
+        match is_in_doubt {
+            true => stored(rows.in_doubt.put(&key, (), now + limits::BROWSER_LIFE.as_secs(), now)),
+            false => {
+                rows.in_doubt.remove(&key);
+                Ok(())
+            }
+        }
+    }
+
+    async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool> {
+        let (rows, now) = self.rows();
+        Ok(rows.in_doubt.get(&pair(user, client), now).is_some())
+    }
+
     async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
         let (mut rows, now) = self.rows();
         if rows.spent.get(key, now).is_some() {
@@ -250,10 +270,10 @@ impl Store for MemoryStore {
     async fn user(&self, provider: &str, subject: &str, new: &str, now: u64) -> Result<String> {
         let (mut rows, _) = self.rows();
         let key = pair(provider, subject);
-        if let Some(user) = rows.users.get(&key, now) {
-            return Ok(user.clone());
-        }
-        stored(rows.users.put(&key, new.to_owned(), FOR_EVER, now)).map(|()| new.to_owned())
+        let user = rows.users.get(&key, now).map_or(new, String::as_str).to_owned();
+        // The user who has not logged in for longest makes room.
+        rows.users.put_evicting(&key, user.clone(), now + limits::USER_LIFE.as_secs(), now);
+        Ok(user)
     }
 
     async fn put_upstream(&self, session: &str, row: &Upstream, life: Duration) -> Result<()> {

@@ -96,6 +96,11 @@ pub(crate) trait Store: Send + Sync {
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()>;
     async fn is_ended(&self, session: &str) -> Result<bool>;
 
+    /// Has a user approve a client again, in whatever browser, or no more.
+    async fn doubt(&self, user: &str, client: &str, is_in_doubt: bool) -> Result<()>;
+    /// Whether the approvals of a user for a client do not count any more.
+    async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool>;
+
     /// Whether this is the first use of something that may be used once.
     async fn spend(&self, key: &str, life: Duration) -> Result<bool>;
 

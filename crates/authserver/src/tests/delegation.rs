@@ -66,6 +66,27 @@ async fn a_delegate_acts_for_a_user_for_a_short_time_and_without_the_users_token
 }
 
 #[tokio::test]
+async fn a_delegated_token_ends_with_the_session_of_its_user_and_cannot_be_revoked_alone() {
+    let world = world(json!({})).await;
+    let client = world.client().await;
+    let tokens = world.tokens(&client).await;
+    let token = tokens["access_token"].as_str().unwrap();
+    let (_, once) = exchange(&world, token, &[]).await;
+    let (_, twice) = exchange(&world, once["access_token"].as_str().unwrap(), &[]).await;
+    let delegated = [&once, &twice].map(|body| body["access_token"].as_str().unwrap());
+    for delegated in delegated {
+        let form = [("client_id", "agent"), ("client_secret", SECRET), ("token", delegated)];
+        let (status, body) = world.post("/oauth/revoke", &form).await;
+        assert_eq!((status, &body["error"]), (StatusCode::BAD_REQUEST, &json!("unsupported_token_type")));
+        assert!(world.server.claims(delegated).await.unwrap().is_some());
+    }
+    world.post("/oauth/revoke", &[("client_id", &client), ("token", token)]).await;
+    for delegated in delegated {
+        assert_eq!(world.server.claims(delegated).await.unwrap(), None);
+    }
+}
+
+#[tokio::test]
 async fn a_token_of_an_ended_session_is_not_exchanged() {
     let world = world(json!({})).await;
     let client = world.client().await;

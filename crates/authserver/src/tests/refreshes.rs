@@ -91,7 +91,7 @@ async fn a_refresh_whose_response_was_not_on_its_way_gives_the_same_token_again(
         "two at once"
     );
     drop(undelivered);
-    world.server.clock.advance(Duration::from_secs(24 * 3600));
+    world.server.clock.advance(10 * limits::REPLACED_LEEWAY);
     let (status, again) = world.refresh(&id, text(&first, "refresh_token"), &[]).await;
     assert_eq!(status, StatusCode::OK, "{again}");
     assert_eq!(again["refresh_token"], lost["refresh_token"]);
@@ -145,5 +145,26 @@ async fn a_client_revokes_its_own_session_and_no_other() {
             world.refresh(&client, text(&tokens, "refresh_token"), &[]).await.1["error"],
             "invalid_grant"
         );
+    }
+}
+
+/// A user whose account is disabled at the identity provider has no access here for longer than its token there.
+#[tokio::test]
+async fn a_session_is_not_continued_when_the_identity_provider_refuses_its_user() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let first = world.tokens(&client).await;
+    let (status, second) = world.refresh(&client, text(&first, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::OK, "its token at the provider is valid");
+    world.server.clock.advance(Duration::from_secs(3601));
+    world.provider.answer("/token", serde_json::json!({"status": 503}));
+    let (status, _) = world.refresh(&client, text(&second, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "the provider does not respond");
+    world.server.clock.advance(limits::REFRESH_PAUSE + Duration::from_secs(1));
+    world.provider.answer("/token", serde_json::json!({"status": 400, "body": {"error": "invalid_grant"}}));
+    for _ in 0..3 {
+        let (_, body) = world.refresh(&client, text(&second, "refresh_token"), &[]).await;
+        assert_eq!(body["error"], "invalid_grant");
+        world.server.clock.advance(limits::REFRESH_PAUSE + Duration::from_secs(1));
     }
 }

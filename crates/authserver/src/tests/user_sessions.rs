@@ -12,7 +12,9 @@ use super::{
     chains::{oauth2, world},
     connections::{OWN, submit, unnamed_session},
     stores::{LIFE, PASSWORD, grant, row, store_at},
-    world::{REDIRECT, Visitor, World, config, hidden_fields, location, metadata_of, parameter},
+    world::{
+        REDIRECT, Visitor, World, authorize_path, config, hidden_fields, location, metadata_of, parameter,
+    },
 };
 use crate::{
     AuthServer,
@@ -121,6 +123,34 @@ async fn a_user_sees_all_sessions_without_a_client_and_ends_one() {
     // It does not come back when its end is forgotten.
     world.server.clock.advance(Duration::from_secs(24 * 3600));
     assert_eq!(names(&sign_in(&world, &mut ann, "ann").await), ["Mail"]);
+}
+
+/// The browser remembers the approval. A user who has ended a session of the client has taken it back.
+#[tokio::test]
+async fn a_client_whose_session_the_user_has_ended_gets_no_other_one_without_the_user() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let mut ann = Visitor::default();
+    let code = world.log_in(&mut ann, &client, &[]).await;
+    let (_, tokens) = world.redeem(&client, &code, &[]).await;
+    let claims = world.server.claims(tokens["access_token"].as_str().unwrap()).await.unwrap().unwrap();
+    // Without a page, as long as it is approved.
+    let back = async |visitor: &mut Visitor| {
+        let sent = location(&world.open(visitor, &authorize_path(&client, &[])).await);
+        world.open(visitor, &world.at_upstream(&sent, "ann")).await
+    };
+    assert_eq!(back(&mut ann).await.status(), StatusCode::SEE_OTHER);
+    let shown = sign_in(&world, &mut ann, "ann").await;
+    let done = submit(&world, &ann, &form(&shown, claims["tsid"].as_str().unwrap()), OWN).await;
+    assert_eq!(done.status(), StatusCode::SEE_OTHER);
+    let page = back(&mut ann).await;
+    assert_eq!((page.status(), text(&page).contains("Allow access?")), (StatusCode::OK, true), "{page:?}");
+    // Another look does not help, and the user's decision does.
+    let page = back(&mut ann).await;
+    assert_eq!(page.status(), StatusCode::OK);
+    let allowed = world.decide(&mut ann, &page, "allow").await;
+    assert!(!parameter(&location(&allowed), "code").is_empty(), "{allowed:?}");
+    assert_eq!(back(&mut ann).await.status(), StatusCode::SEE_OTHER);
 }
 
 #[tokio::test]

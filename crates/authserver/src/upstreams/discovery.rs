@@ -9,6 +9,7 @@ use crate::{
     config::{Credentials, Kind, UpstreamSettings},
     limits,
     rules::Uri,
+    store::Method,
 };
 
 /// Where an upstream is.
@@ -26,6 +27,17 @@ pub(super) struct Endpoints {
     /// How clients may authenticate. Empty: it does not say.
     pub(super) methods: Vec<String>,
     pub(super) has_s256: bool,
+}
+
+impl Endpoints {
+    /// How a client sends its secret: in the form, unless the upstream accepts it in the header only.
+    pub(super) fn secret_method(&self) -> Method {
+        let accepts = |name: &str| self.methods.iter().any(|method| method == name);
+        match accepts("client_secret_basic") && !accepts("client_secret_post") {
+            true => Method::ClientSecretBasic,
+            false => Method::ClientSecretPost,
+        }
+    }
 }
 
 /// The endpoints, from the configuration or from the metadata of the upstream.

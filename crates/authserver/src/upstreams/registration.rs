@@ -33,7 +33,7 @@ impl Registrar<'_> {
         let (registration, token) = match &settings.credentials {
             Credentials::Known { id, secret } => {
                 let (id, secret) = (id.clone(), secret.clone());
-                return Ok(UpstreamClient { id, secret, method: Method::ClientSecretPost, expires: 0 });
+                return Ok(UpstreamClient { id, secret, method: self.endpoints.secret_method(), expires: 0 });
             }
             Credentials::Registered { registration, token } => (registration, token.as_deref()),
         };

@@ -58,4 +58,22 @@ impl UpstreamTokens {
         }
         checked
     }
+
+    /// Checks that the identity provider, which is the first upstream, still knows the user, by its own refresh token: a session
+    /// goes on no longer than the user may log in. What has no refresh token cannot be asked.
+    pub(crate) async fn check_identity(&self, session: &str) -> Result<(), SessionError> {
+        let Some(first) = self.0.upstreams.first() else { return Ok(()) };
+        let Some(row) = self.0.store.upstream(session, &first.name).await? else { return Ok(()) };
+        if row.access_token.is_empty() || is_valid(&row, self.0.clock.now()) {
+            return Ok(());
+        }
+        if row.refresh_token.is_empty() && !row.is_refused {
+            return Ok(());
+        }
+        match self.0.refreshed(session, row).await {
+            Ok(_) | Err(UpstreamTokenError::NotConnected) => Ok(()),
+            Err(UpstreamTokenError::Unavailable) => Err(SessionError::Unavailable),
+            Err(_) => Err(SessionError::Expired),
+        }
+    }
 }

@@ -71,6 +71,10 @@ impl RedisStore {
         Ok(known.is_none_or(|known| known == holder))
     }
 
+    fn doubt_key(&self, user: &str, client: &str) -> String {
+        self.key(&["doubt", &user.len().to_string(), user, client])
+    }
+
     /// The key that tells of a spent code.
     fn spent_key(&self, signature: &str) -> String {
         self.key(&["invalidated", signature])
@@ -244,6 +248,20 @@ impl Store for RedisStore {
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
         self.query(cmd("EXISTS").arg(self.ended_key(session))).await
+    }
+
+    async fn doubt(&self, user: &str, client: &str, is_in_doubt: bool) -> Result<()> {
+        let key = self.doubt_key(user, client);
+        match is_in_doubt {
+            true => {
+                self.query(cmd("SET").arg(key).arg("1").arg("EX").arg(limits::BROWSER_LIFE.as_secs())).await
+            }
+            false => self.query(cmd("DEL").arg(key)).await,
+        }
+    }
+
+    async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool> {
+        self.query(cmd("EXISTS").arg(self.doubt_key(user, client))).await
     }
 
     async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
