@@ -175,11 +175,14 @@ async fn two_keys_with_one_id_are_both_tried_and_malformed_ones_are_skipped() {
         key
     };
     let third = Signing::rsa("other");
+    let (wrapping, verifying) = (Signing::ecdsa("wraps"), Signing::ecdsa("verifies"));
     provider.answer(
         KEYS,
         json!({"keys": [
             7, {}, {"kty": "oct", "kid": "same", "k": "c2VjcmV0"}, {"kty": "new", "kid": "same"},
             with(stranger.public(), json!({"use": "enc"})),
+            with(wrapping.public(), json!({"key_ops": ["wrapKey", "encrypt"]})),
+            with(verifying.public(), json!({"key_ops": ["verify"]})),
             first.public(), second.public(), with(third.public(), json!({"alg": "RS512"})),
         ]}),
     );
@@ -189,8 +192,39 @@ async fn two_keys_with_one_id_are_both_tried_and_malformed_ones_are_skipped() {
         ("the first", &first, true),
         ("the second", &second, true),
         ("one that is for encryption", &stranger, false),
+        ("one that only encrypts", &wrapping, false),
+        ("one that verifies", &verifying, true),
         ("one that is for another algorithm", &third, false),
     ] {
         assert_eq!(fixture.check(&key.token(&key.header(), &claims)).await.is_ok(), fine, "{what}");
     }
+}
+
+/// A token that was verified counts on while its key does.
+#[tokio::test]
+async fn a_key_that_is_replaced_under_its_id_is_no_longer_trusted() {
+    let provider = IdentityProvider::start().await;
+    let (first, second) = (Signing::ecdsa("same"), Signing::ecdsa("same"));
+    provider.answer(KEYS, json!({"keys": [first.public()]}));
+    let pace = Pace { fresh: Duration::ZERO, ..quick() };
+    let fixture = Fixture::with(&provider, json!({}), pace);
+    let claims = provider.claims(json!({}));
+    let (old, new) = (first.token(&first.header(), &claims), second.token(&second.header(), &claims));
+    assert!(fixture.check(&old).await.is_ok());
+    provider.answer(KEYS, json!({"keys": [second.public()]}));
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while fixture.check(&old).await.is_ok() {
+        assert!(Instant::now() < deadline, "a token of the former key is still accepted");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert!(fixture.check(&new).await.is_ok());
+}
+
+/// docs/compatibility.md and docs/security.md promise these.
+#[test]
+fn keys_are_fetched_and_trusted_for_as_long_as_is_documented() {
+    let seconds = Duration::from_secs;
+    let Pace { fresh, stale, pause, .. } = Pace::default();
+    assert_eq!((fresh, stale, pause), (seconds(15 * 60), seconds(24 * 3600), seconds(2)));
+    assert_eq!(skep_auth::limits::ANSWER_LIFE, seconds(30));
 }
