@@ -131,7 +131,9 @@ impl State {
             let Value::Int(start) = range.item(at(0).min(range.length)) else { return Ok(of) };
             let step =
                 range.step.checked_mul(places.step).ok_or_else(|| Fault::new("the step is too large"))?;
-            return self.heap.put(Object::Range(Range { start, step, length: places.length }));
+            let stop = places.stop.checked_mul(range.step).and_then(|offset| range.start.checked_add(offset));
+            let stop = stop.ok_or_else(|| Fault::new("the range is too large"))?;
+            return self.heap.put(Object::Range(Range { start, stop, step, length: places.length }));
         }
         self.meter.work(places.length)?;
         self.heap.check_values(places.length)?;
@@ -153,5 +155,5 @@ pub(crate) fn range(start: i128, stop: i128, step: i128) -> Checked<Range> {
     let distance = distance.ok_or_else(too_large)?;
     let step_size = step.checked_abs().ok_or_else(too_large)?;
     let length = if distance <= 0 { 0 } else { (distance - 1) / step_size + 1 };
-    Ok(Range { start, step, length: usize::try_from(length).map_err(|_| too_large())? })
+    Ok(Range { start, stop, step, length: usize::try_from(length).map_err(|_| too_large())? })
 }

@@ -6,7 +6,7 @@ use crate::{
     deep::{DEPTH, too_deep},
     error::{Checked, Fault},
     state::State,
-    value::{Object, Value},
+    value::{Id, Object, Range, Value},
 };
 
 impl State {
@@ -23,12 +23,15 @@ impl State {
     /// What `repr` returns.
     pub(crate) fn represented(&mut self, value: Value) -> Checked<String> {
         let mut text = String::new();
-        self.write(value, &mut text, DEPTH)?;
+        self.write(value, &mut text, &mut Vec::new())?;
         Ok(text)
     }
 
-    fn write(&mut self, value: Value, text: &mut String, depth: usize) -> Checked<()> {
-        let depth = depth.checked_sub(1).ok_or_else(too_deep)?;
+    /// Writes a value that is within these.
+    fn write(&mut self, value: Value, text: &mut String, within: &mut Vec<Id>) -> Checked<()> {
+        if within.len() >= DEPTH {
+            return Err(too_deep());
+        }
         let plain = match value {
             Value::Unbound | Value::None => "None".to_owned(),
             Value::Bool(value) => if value { "True" } else { "False" }.to_owned(),
@@ -38,12 +41,22 @@ impl State {
             Value::Tool(index) => {
                 format!("<tool {}>", self.tools.get(index as usize).map_or("", |name| name))
             }
-            Value::Object(_) => return self.write_object(value, text, depth),
+            Value::Object(place) if within.contains(&place) => {
+                // It contains itself.
+                let is_dict = self.heap.as_dict(value).is_some();
+                if is_dict { "{...}" } else { "[...]" }.to_owned()
+            }
+            Value::Object(place) => {
+                within.push(place);
+                self.write_object(value, text, within)?;
+                within.pop();
+                return Ok(());
+            }
         };
         self.push(text, &plain)
     }
 
-    fn write_object(&mut self, value: Value, text: &mut String, depth: usize) -> Checked<()> {
+    fn write_object(&mut self, value: Value, text: &mut String, within: &mut Vec<Id>) -> Checked<()> {
         let (open, close) = match self.heap.object(value) {
             Some(Object::Text(inner)) => {
                 let inner = inner.clone();
@@ -52,12 +65,10 @@ impl State {
                 return self.push(text, &quoted(&inner));
             }
             Some(Object::Range(range)) => {
-                let end = range.item(range.length);
-                let (start, step) = (range.start, range.step);
-                let Value::Int(end) = end else { return Ok(()) };
+                let Range { start, stop, step, .. } = *range;
                 let shown = match step {
-                    1 => format!("range({start}, {end})"),
-                    _ => format!("range({start}, {end}, {step})"),
+                    1 => format!("range({start}, {stop})"),
+                    _ => format!("range({start}, {stop}, {step})"),
                 };
                 return self.push(text, &shown);
             }
@@ -69,7 +80,7 @@ impl State {
                 let shown = format!("<built-in method {name}>");
                 return self.push(text, &shown);
             }
-            Some(Object::Dict(_)) => return self.write_dict(value, text, depth),
+            Some(Object::Dict(_)) => return self.write_dict(value, text, within),
             Some(Object::List(_)) => ("[", "]"),
             Some(Object::Tuple(items)) => ("(", if items.len() == 1 { ",)" } else { ")" }),
             Some(Object::Set(_)) => ("set([", "])"),
@@ -81,22 +92,22 @@ impl State {
             if index > 0 {
                 self.push(text, ", ")?;
             }
-            self.write(item, text, depth)?;
+            self.write(item, text, within)?;
             index += 1;
         }
         self.push(text, close)
     }
 
-    fn write_dict(&mut self, value: Value, text: &mut String, depth: usize) -> Checked<()> {
+    fn write_dict(&mut self, value: Value, text: &mut String, within: &mut Vec<Id>) -> Checked<()> {
         self.push(text, "{")?;
         let mut index = 0;
         while let Some((key, inner)) = self.entry(value, index) {
             if index > 0 {
                 self.push(text, ", ")?;
             }
-            self.write(key, text, depth)?;
+            self.write(key, text, within)?;
             self.push(text, ": ")?;
-            self.write(inner, text, depth)?;
+            self.write(inner, text, within)?;
             index += 1;
         }
         self.push(text, "}")

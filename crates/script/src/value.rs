@@ -70,6 +70,8 @@ pub(crate) enum Key {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Range {
     pub(crate) start: i128,
+    /// As it was given: it may lie beyond the last item.
+    pub(crate) stop: i128,
     pub(crate) step: i128,
     pub(crate) length: usize,
 }

@@ -169,7 +169,7 @@ fn with_commas(text: &str) -> String {
 /// The method `format`.
 pub(super) fn format(state: &mut State, text: &str, arguments: &Arguments) -> Checked<String> {
     let mut formatted = String::new();
-    let mut next = 0;
+    let mut places = Places::default();
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
         state.push(&mut formatted, &rest[..at])?;
@@ -192,7 +192,7 @@ pub(super) fn format(state: &mut State, text: &str, arguments: &Arguments) -> Ch
             Some(_) => return Err(Fault::new("a conversion in a format must be !r or !s")),
             None => (field, false),
         };
-        let value = argument(arguments, name, &mut next)?;
+        let value = argument(arguments, name, &mut places)?;
         let mut form = Form::parse(form)?;
         if is_represented {
             form.kind = Some('r');
@@ -204,14 +204,25 @@ pub(super) fn format(state: &mut State, text: &str, arguments: &Arguments) -> Ch
     Ok(formatted)
 }
 
-fn argument(arguments: &Arguments, name: &str, next: &mut usize) -> Checked<Value> {
+/// How a format names the places of its arguments: all of them by numbers, or none.
+#[derive(Default)]
+struct Places {
+    next: usize,
+    has_numbers: bool,
+}
+
+fn argument(arguments: &Arguments, name: &str, places: &mut Places) -> Checked<Value> {
     let index = match name {
         "" => {
-            *next += 1;
-            Some(*next - 1)
+            places.next += 1;
+            Some(places.next - 1)
         }
         name => name.parse().ok(),
     };
+    places.has_numbers |= !name.is_empty() && index.is_some();
+    if places.has_numbers && places.next > 0 {
+        return Err(Fault::new("a format has fields with numbers, or without, and not both"));
+    }
     let found = match index {
         Some(index) => arguments.positional.get(index).copied(),
         None => arguments.named.iter().find(|(known, _)| **known == *name).map(|(_, value)| *value),

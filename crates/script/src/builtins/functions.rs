@@ -215,6 +215,9 @@ impl State {
 
     fn int(&mut self, arguments: &Arguments) -> Checked<Value> {
         let [value, base] = arguments.bound("int", ["x", "base"], 0)?;
+        if base.is_some() && value.is_none_or(|value| self.heap.as_text(value).is_none()) {
+            return Err(Fault::new("base is for strings only"));
+        }
         Ok(Value::Int(match value {
             None => 0,
             Some(Value::Int(value)) => value,
@@ -224,14 +227,10 @@ impl State {
             Some(value) => {
                 let text = self.text_of(value, "the argument of int")?;
                 let base = base.map_or(Ok(10), |base| self.int_of(base, "base"))?;
-                let base = u32::try_from(base).ok().filter(|base| (2..=36).contains(base));
-                let base = base.ok_or_else(|| Fault::new("base must be from 2 to 36"))?;
-                let no_int = || Fault::new(format!("{:?} is no int of base {base}", shortened(&text)));
-                let digits = match base {
-                    16 => text.trim().trim_start_matches("0x"),
-                    _ => text.trim(),
-                };
-                i128::from_str_radix(digits, base).map_err(|_| no_int())?
+                let base = u32::try_from(base).ok().filter(|base| *base == 0 || (2..=36).contains(base));
+                let base = base.ok_or_else(|| Fault::new("base must be 0, or from 2 to 36"))?;
+                int_of_text(text.trim(), base)
+                    .ok_or_else(|| Fault::new(format!("{:?} is no int of base {base}", shortened(&text))))?
             }
         }))
     }
@@ -327,6 +326,25 @@ impl State {
         }
         Ok(best.1)
     }
+}
+
+/// The number, with a sign and a prefix that its base allows. Base 0 is that of the prefix.
+fn int_of_text(text: &str, base: u32) -> Option<i128> {
+    let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
+    let prefixed = [("0x", 16), ("0o", 8), ("0b", 2)].into_iter().find_map(|(prefix, of)| {
+        let start = unsigned.get(..2).filter(|start| start.eq_ignore_ascii_case(prefix))?;
+        (base == 0 || base == of).then(|| (&unsigned[start.len()..], of))
+    });
+    let (digits, base) = match (prefixed, base) {
+        (Some(prefixed), _) => prefixed,
+        // One that starts with 0 looks like an octal number.
+        (None, 0) if unsigned.starts_with('0') && unsigned.contains(|digit| digit != '0') => return None,
+        (None, 0) => (unsigned, 10),
+        (None, base) => (unsigned, base),
+    };
+    let sign = if text.starts_with('-') { "-" } else { "" };
+    let is_number = digits.starts_with(|first: char| first.is_digit(base));
+    i128::from_str_radix(&format!("{sign}{digits}"), base).ok().filter(|_| is_number)
 }
 
 /// The start of a text, for messages.

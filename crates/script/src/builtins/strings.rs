@@ -270,17 +270,18 @@ fn split(state: &mut State, text: &str, name: &str, arguments: &Arguments) -> Ch
     texts(state, &parts)
 }
 
-/// At most this many words, of which the last has the rest.
-fn words(text: &str, most: usize, from_end: bool) -> Vec<&str> {
+/// At most this many words, of which the last has the rest, as it is.
+fn words<'a>(text: &'a str, most: usize, from_end: bool) -> Vec<&'a str> {
     let mut words = Vec::new();
-    let mut rest = text.trim();
+    let trimmed = |rest: &'a str| if from_end { rest.trim_end() } else { rest.trim_start() };
+    let mut rest = trimmed(text);
     while !rest.is_empty() && words.len() + 1 < most {
         let at = if from_end { rest.rfind(char::is_whitespace) } else { rest.find(char::is_whitespace) };
         let Some(at) = at else { break };
         let (before, after) = rest.split_at(at);
         let (word, others) = if from_end { (after, before) } else { (before, after) };
         words.push(word.trim());
-        rest = others.trim();
+        rest = trimmed(others);
     }
     if !rest.is_empty() {
         words.push(rest);

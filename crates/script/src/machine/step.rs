@@ -164,8 +164,15 @@ impl Thread {
             Op::Dict(count) => {
                 let entries = self.pop_many(count.saturating_mul(2))?;
                 let dict = state.heap.put(Object::Dict(Default::default()))?;
-                for entry in entries.chunks_exact(2) {
+                for (count, entry) in (1..).zip(entries.chunks_exact(2)) {
                     state.set_entry(dict, entry[0], entry[1])?;
+                    if state.heap.as_dict(dict).is_some_and(|dict| dict.entries.len() < count) {
+                        let key = state.represented(entry[0])?;
+                        return Err(Fault::new(format!(
+                            "the dict has the key {} twice",
+                            crate::builtins::shortened(&key)
+                        )));
+                    }
                 }
                 self.stack.push(dict);
             }

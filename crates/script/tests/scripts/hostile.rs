@@ -60,7 +60,7 @@ fn bombs() -> Vec<(String, &'static str)> {
         ("def f(n): return parallel([lambda: f(n)])\nreturn f(1)", "nested deeper than 64"),
         ("def f(x): return sorted([1], key=f)\nreturn f(1)", "nested deeper than 64"),
         ("l = []\nl.append(l)\nreturn l", "nested deeper than 64"),
-        ("l = []\nl.append(l)\nreturn str(l)", "nested deeper than 64"),
+        ("l = []\nfor x in range(1000): l = [l]\nreturn str(l)", "nested deeper than 64"),
         ("a = []\na.append(a)\nb = []\nb.append(b)\nreturn a == b", "nested deeper than 64"),
         ("a = []\na.append(a)\nb = []\nb.append(b)\nreturn a < b", "nested deeper than 64"),
         ("t = ()\nfor x in range(1000): t = (t,)\nreturn {t: 1}", "nested deeper than 64"),

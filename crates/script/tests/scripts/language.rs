@@ -99,6 +99,16 @@ async fn functions_have_the_results_of_starlark() {
         ("len(set([1, 2, 2, 1.0]))", json!(2)),
         ("set([1, 2]) & set([2, 3])", json!([2])),
         ("set([1, 2]).union([3])", json!([1, 2, 3])),
+        (
+            "[int(\"0x1F\", 0), int(\"-0x1f\", 16), int(\"0b11\", 2), int(\"0o17\", 0)]",
+            json!([31, -31, 3, 15]),
+        ),
+        ("[int(\"12\", 0), int(\"+7\"), int(\"00\", 0), int(\"0b1\", 16)]", json!([12, 7, 0, 177])),
+        (
+            "[str(range(1, 10, 2)), str(range(3)), str(range(5, 1))]",
+            json!(["range(1, 10, 2)", "range(0, 3)", "range(5, 1)"]),
+        ),
+        ("[str(range(10)[1:8:2]), str(range(5)[::-1])]", json!(["range(1, 8, 2)", "range(4, -1, -1)"])),
     ])
     .await;
 }
@@ -110,8 +120,9 @@ async fn methods_have_the_results_of_starlark() {
         ("\"a,b,c\".split(\",\", 1)", json!(["a", "b,c"])),
         ("\"a,b,c\".rsplit(\",\", 1)", json!(["a,b", "c"])),
         ("\" a  b \".split()", json!(["a", "b"])),
-        ("\" a  b c\".split(None, 1)", json!(["a", "b c"])),
-        ("\" a  b c\".rsplit(None, 1)", json!(["a  b", "c"])),
+        ("\" a  b c \".split(None, 1)", json!(["a", "b c "])),
+        ("\" a  b c \".rsplit(None, 1)", json!([" a  b", "c"])),
+        ("\" a \".split(None, 0) + \" a \".rsplit(None, 0)", json!(["a ", " a"])),
         ("\"-\".join([\"a\", \"b\"])", json!("a-b")),
         ("\"Hello\".upper() + \"Hello\".lower()", json!("HELLOhello")),
         ("\"hello world\".title() + \"hELLO\".capitalize()", json!("Hello WorldHello")),
@@ -127,7 +138,7 @@ async fn methods_have_the_results_of_starlark() {
         ("\"abc\".removeprefix(\"a\").removesuffix(\"c\")", json!("b")),
         ("\"a\\nb\".splitlines()", json!(["a", "b"])),
         ("\"12\".isdigit() and \"ab\".isalpha() and \"A\".isupper()", json!(true)),
-        ("\"{} {1} {name!r} {{}}\".format(1, 2, name=\"x\")", json!("1 2 \"x\" {}")),
+        ("\"{0} {1} {name!r} {{}}\".format(1, 2, name=\"x\")", json!("1 2 \"x\" {}")),
         ("\"{:.2f} {:>4} {:04d} {:,}\".format(1.234, \"a\", 7, 1234567)", json!("1.23    a 0007 1,234,567")),
         (
             "\"%s %d %r %.1f%% %(a)s\".replace(\" %(a)s\", \"\") % (\"a\", 2, \"b\", 9.96)",
@@ -174,6 +185,10 @@ async fn statements_do_what_they_do_in_starlark() {
         ("x = [1,\n     2,  # two\n]\nreturn x; pass", json!([1, 2])),
         ("x = 1 + \\\n  2\nreturn x", json!(3)),
         ("    x = 1\n    if x:\n        return x", json!(1)),
+        ("l = [1]\nl.append(l)\nreturn str(l)", json!("[1, [...]]")),
+        ("d = {}\nd[\"d\"] = [d]\nreturn repr(d)", json!("{\"d\": [{...}]}")),
+        ("l = [1]\nreturn str([l, l])", json!("[[1], [1]]")),
+        ("return {x: 1 for x in [1, 1]}", json!({"1": 1})),
         ("# nothing\n\nx = 1\n", json!(null)),
         ("return", json!(null)),
         ("1 + 1", json!(null)),
