@@ -28,6 +28,11 @@ impl<V: Clone> Cache<V> {
         known.get(&key).filter(|(_, until)| now < *until).map(|(value, _)| value.clone())
     }
 
+    /// Forgets the result for a token.
+    pub(crate) fn forget(&self, token: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&key(token));
+    }
+
     /// Stores a result. A full cache evicts expired entries, and then all.
     pub(crate) fn put(&self, token: &str, value: V, until: Instant, now: Instant) {
         if until <= now {

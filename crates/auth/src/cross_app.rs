@@ -86,6 +86,11 @@ impl CrossAppAccess {
         Ok(Self { steps: Arc::new(steps), tokens: Tokens::new() })
     }
 
+    /// Forgets the new token for a caller's token, which was rejected. Returns whether another one may be accepted.
+    pub fn forget(&self, token: &str, rejected: &str) -> bool {
+        self.tokens.forget(token, &rejected.to_owned())
+    }
+
     /// The new token for the ID token of a caller.
     pub async fn exchange(&self, id_token: &str) -> Result<String, ExchangeError> {
         let fetch = || -> Fetch<String, ExchangeError> {

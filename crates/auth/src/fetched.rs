@@ -11,7 +11,10 @@ use futures::{
     future::{BoxFuture, Shared, WeakShared},
 };
 
-use crate::cache::{Cache, Key, key};
+use crate::{
+    cache::{Cache, Key, key},
+    limits,
+};
 
 /// A request in flight: its result, with the time at which that expires.
 pub(crate) type Fetch<V, E> = BoxFuture<'static, Result<(V, Instant), E>>;
@@ -19,12 +22,14 @@ pub(crate) type Fetch<V, E> = BoxFuture<'static, Result<(V, Instant), E>>;
 /// Cached results, and the requests for those that are not.
 pub(crate) struct Fetched<V: Clone, E: Clone> {
     known: Cache<V>,
+    /// The tokens whose results were rejected a while ago.
+    rejections: Cache<()>,
     in_flight: Mutex<HashMap<Key, WeakShared<Fetch<V, E>>>>,
 }
 
 impl<V: Clone, E: Clone> Fetched<V, E> {
     pub(crate) fn new() -> Self {
-        Self { known: Cache::new(), in_flight: Mutex::default() }
+        Self { known: Cache::new(), rejections: Cache::new(), in_flight: Mutex::default() }
     }
 
     /// The result for a token: the known one, or that of a request. A failure is that of all who wait for it.
@@ -35,6 +40,24 @@ impl<V: Clone, E: Clone> Fetched<V, E> {
         let (value, until) = self.joined(token, fetch).await?;
         self.known.put(token, value.clone(), until, Instant::now());
         Ok(value)
+    }
+
+    /// Forgets a result for a token that was rejected. Returns whether there may be another one: who rejects all of them does not have
+    /// a new one fetched each time.
+    pub(crate) fn forget(&self, token: &str, rejected: &V) -> bool
+    where
+        V: PartialEq,
+    {
+        let now = Instant::now();
+        if self.known.get(token, now).is_some_and(|known| known != *rejected) {
+            return true;
+        }
+        if self.rejections.get(token, now).is_some() {
+            return false;
+        }
+        self.rejections.put(token, (), now + limits::REJECTION_PAUSE, now);
+        self.known.forget(token);
+        true
     }
 
     /// The request in flight for this token, or a new one. It goes on for as long as one caller waits for it.
@@ -65,6 +88,24 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_result_that_is_rejected_is_fetched_again_once_in_a_while() {
+        let (fetched, count) = (Fetched::<usize, ()>::new(), Arc::new(AtomicUsize::new(0)));
+        let get = || {
+            let count = count.clone();
+            fetched.get("a", move || {
+                let number = count.fetch_add(1, Ordering::Relaxed);
+                async move { Ok((number, Instant::now() + Duration::from_secs(60))) }.boxed()
+            })
+        };
+        assert_eq!((get().await, get().await), (Ok(0), Ok(0)));
+        assert!(fetched.forget("a", &0));
+        assert_eq!(get().await, Ok(1));
+        assert!(fetched.forget("a", &0), "there is another by now");
+        assert!(!fetched.forget("a", &1));
+        assert_eq!(get().await, Ok(1));
+    }
 
     #[tokio::test]
     async fn all_who_wait_for_a_token_share_one_request_and_its_failure() {

@@ -43,6 +43,11 @@ impl OnBehalfOf {
         Ok(Self { endpoint: Arc::new(endpoint), config: Arc::new(config), tokens: Tokens::new() })
     }
 
+    /// Forgets the new token for a caller's token, which was rejected. Returns whether another one may be accepted.
+    pub fn forget(&self, token: &str, rejected: &str) -> bool {
+        self.tokens.forget(token, &rejected.to_owned())
+    }
+
     /// The new token for a caller's token.
     pub async fn exchange(&self, token: &str) -> Result<String, ExchangeError> {
         self.tokens.get(token, || self.exchanged(token)).await

@@ -176,6 +176,9 @@ fn validate(settings: &Settings) -> anyhow::Result<()> {
     let strategy = aggregation.and_then(|aggregation| aggregation.conflict_resolution).unwrap_or_default();
     println!("conflict resolution: {}", strategy.as_str());
     println!("composite tools: {}", config.composite_tools.len());
+    for warning in settings.warnings() {
+        println!("warning: {warning}");
+    }
     Ok(())
 }
 

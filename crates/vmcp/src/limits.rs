@@ -15,6 +15,8 @@ pub(crate) const FIRST_LISTS_TIME: Duration = Duration::from_secs(5);
 /// How long lists are used for new sessions without checking whether they have changed, where the backend does not send
 /// `list_changed`.
 pub(crate) const LISTS_AGE: Duration = Duration::from_secs(1);
+/// How often a backend that announces changes is read, and a client is told of them, at most.
+pub(crate) const CHANGES_PACE: Duration = LISTS_AGE;
 /// How long lists are used that a backend may have for one caller only.
 pub(crate) const OWN_LISTS_AGE: Duration = Duration::from_secs(30);
 /// How long a backend takes to fail at least that is not asked for them again at once, and how long it is left alone. Its caller would

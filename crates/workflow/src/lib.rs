@@ -15,7 +15,7 @@ mod run;
 mod schema;
 mod validation;
 
-pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions, check_tools};
+pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions, check_tools, warnings};
 pub use compiled::Workflow;
 pub use host::{Answer, CallError, Event, Host, Question, StepStatus};
 pub use result::{failure, output};

@@ -49,7 +49,7 @@ impl Config {
         if let Some(oidc) = document.pointer_mut("/incomingAuth/oidc").and_then(Value::as_object_mut) {
             oidc.entry("clientId").or_insert("".into());
         }
-        let (config, mut errors) = strict::parse_lenient::<Self>(document);
+        let (config, mut errors) = strict::parse_lenient::<Self>(document, strict::Texts::AnyScalar);
         if let Some(config) = &config {
             errors.extend(config.unknown.keys().map(|key| strict::unknown_key(key.clone().into())));
             errors.extend(config.composite_tools.iter().enumerate().flat_map(|(index, tool)| {

@@ -52,12 +52,14 @@ impl Backend {
         method: &str,
     ) -> Result<Vec<crate::catalog::Item>, BackendError> {
         let mut items = Vec::new();
-        let mut cursors = HashSet::new();
+        let (mut keys, mut cursors) = (HashSet::new(), HashSet::new());
         let mut params = None;
         loop {
             let result = self.call(link, caller, method, params.as_ref()).await?;
             let result = Raw::spelled(&result).ok_or(BackendError::Malformed)?;
-            items.extend(list_page(result, list).map_err(|_| BackendError::Malformed)?);
+            let page = list_page(result, list).map_err(|_| BackendError::Malformed)?;
+            // Of several with one name, nobody could say which is meant.
+            items.extend(page.into_iter().filter(|item| keys.insert(item.key.clone())));
             let Some(next) = result.get("nextCursor").and_then(Raw::as_text).filter(|next| !next.is_empty())
             else {
                 return Ok(items);

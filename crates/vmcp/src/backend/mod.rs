@@ -29,7 +29,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use jiff::Timestamp;
 use skep_api::vmcp::BackendTransport;
@@ -44,7 +44,7 @@ use tokio::sync::{Notify, watch};
 use crate::{catalog::Lists, limits};
 pub(crate) use blueprint::{Authorities, Blueprint, Factory};
 pub(crate) use capabilities::{Capabilities, Spoken};
-use credentials::Credentials;
+use credentials::{Authentication, Credentials};
 pub(crate) use error::BackendError;
 pub(crate) use health::{Circuit, Health, Status, Thresholds};
 pub(crate) use link::{Link, Resumable};
@@ -245,16 +245,35 @@ impl Backend {
         self.send_to(&self.uri, caller, method, headers, body).await
     }
 
-    /// Authenticates a request, which has all other headers, and sends it.
+    /// Authenticates a request, which has all other headers, and sends it. A token that was issued for the backend may have been
+    /// revoked since.
     async fn send_to(
         &self,
         uri: &Uri,
         caller: &Caller,
         method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Head, BackendError> {
+        let credential = self.credentials.of(caller).await?;
+        let head = self.send_with(&credential, uri, method.clone(), headers.clone(), body.clone()).await?;
+        if head.response.status() != StatusCode::UNAUTHORIZED
+            || !self.credentials.forget(caller, &credential).await
+        {
+            return Ok(head);
+        }
+        let credential = self.credentials.of(caller).await?;
+        self.send_with(&credential, uri, method, headers, body).await
+    }
+
+    async fn send_with(
+        &self,
+        authentication: &Authentication,
+        uri: &Uri,
+        method: Method,
         mut headers: HeaderMap,
         body: Bytes,
     ) -> Result<Head, BackendError> {
-        let authentication = self.credentials.of(caller).await?;
         authentication.apply((&method, uri), &mut headers, &body)?;
         let request = |to: Uri| {
             let mut headers = headers.clone();

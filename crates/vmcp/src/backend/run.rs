@@ -19,11 +19,20 @@ impl Backend {
         let mut has_clients = false;
         let mut ticks = tokio::time::interval(self.checks.interval);
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        // What changes again soon is read together.
+        let (mut is_due, mut earliest) = (false, tokio::time::Instant::now());
         loop {
             tokio::select! {
                 _ = ticks.tick() => {}
-                () = self.refresh.notified() => {}
-                () = announced(&mut events) => {}
+                () = tokio::time::sleep_until(earliest), if is_due => {}
+                () = self.refresh.notified(), if !is_due => {
+                    is_due = true;
+                    continue;
+                }
+                () = announced(&mut events), if !is_due => {
+                    is_due = true;
+                    continue;
+                }
                 () = until(&sessions, |count| count > 0), if !has_clients => has_clients = true,
                 () = until(&sessions, |count| count == 0), if has_clients || link.is_some() => {
                     has_clients = false;
@@ -31,6 +40,8 @@ impl Backend {
                     continue;
                 }
             }
+            is_due = false;
+            earliest = tokio::time::Instant::now() + limits::CHANGES_PACE;
             let may_check =
                 { self.state().health.may_check(&self.checks.thresholds, Instant::now(), Timestamp::now()) };
             if may_check {

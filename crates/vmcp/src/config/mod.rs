@@ -96,6 +96,11 @@ impl Settings {
         })
     }
 
+    /// What is doubtful in it. It runs all the same.
+    pub fn warnings(&self) -> Vec<FieldError> {
+        skep_workflow::warnings(&self.config)
+    }
+
     /// The configuration.
     pub fn config(&self) -> &Config {
         &self.config
@@ -150,6 +155,9 @@ impl Settings {
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.
     pub fn server(&self, listen: &Listen, cluster: Option<Cluster>) -> Result<VirtualServer, ConfigError> {
         let config = &self.config;
+        for warning in self.warnings() {
+            warn!("{warning}");
+        }
         let changed = Arc::new(watch::Sender::new(0));
         let middlewares = chain::middlewares(config, listen, &self.variables)?;
         let views = Views::new(view_policy(config), changed.clone());

@@ -32,6 +32,10 @@ pub(super) fn for_client(
             let level = level.and_then(|level| Level::named(&level));
             lowest.is_some_and(|lowest| level.is_some_and(|level| level >= lowest))
         }
+        // Policies have decided about what it has subscribed to, and about nothing else.
+        Some(Method::ResourcesUpdated) => {
+            envelope.target().is_some_and(|target| session.is_subscribed(&target.name()))
+        }
         // It is about a stream of the virtual server itself.
         Some(Method::SubscriptionsAcknowledged) => false,
         _ => true,

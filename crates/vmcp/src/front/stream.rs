@@ -3,15 +3,18 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
-use futures::{StreamExt, future::BoxFuture, stream};
+use futures::{Stream, StreamExt, future::BoxFuture, stream};
 use http::{Response, StatusCode};
 use skep_gateway::{
-    http::{Body, events, response},
+    http::{Body, BodyError, events, response},
     message::Exchange,
     sessions::Memory,
 };
 use skep_mcp::{Rejection, header::MCP_SESSION_ID, sse};
-use tokio::{sync::watch, time::timeout};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep_until, timeout},
+};
 
 use super::{AbortOnDrop, Front, announce::Listener, subscription::Subscription};
 use crate::{
@@ -21,6 +24,19 @@ use crate::{
 
 /// Keeps a connection open that is idle.
 const ALIVE: Bytes = Bytes::from_static(b": alive\n\n");
+
+/// The stream of a response that may be idle for long.
+pub(super) fn kept_alive(
+    events: impl Stream<Item = Result<Bytes, BodyError>> + Send + 'static,
+) -> Response<Body> {
+    let events = stream::unfold(events.boxed(), |mut events| async move {
+        match timeout(limits::HEARTBEAT, events.next()).await {
+            Ok(event) => Some((event?, events)),
+            Err(_) => Some((Ok(ALIVE), events)),
+        }
+    });
+    events::response(Body::Made(events.boxed()))
+}
 
 /// A stream of a client.
 pub(super) struct Listening {
@@ -35,6 +51,10 @@ pub(super) struct Listening {
     /// Messages that are to be sent next.
     pending: VecDeque<Bytes>,
     changes: watch::Receiver<u64>,
+    /// When the session was last used.
+    used: Instant,
+    /// Before when nothing more is announced.
+    announced: Instant,
     /// The lists that have changed for this client, while that is computed.
     announcing: Option<Announcing>,
     closing: watch::Receiver<bool>,
@@ -95,6 +115,8 @@ impl Front {
             queue,
             pending,
             changes: self.views.changes(),
+            used: Instant::now(),
+            announced: Instant::now(),
             announcing: None,
             closing: self.closing.subscribe(),
             has_ended: false,
@@ -108,14 +130,36 @@ impl Front {
 impl Listening {
     pub(super) fn response(self) -> Response<Body> {
         let stream = stream::unfold(self, |mut listening| async move {
-            match timeout(limits::HEARTBEAT, listening.next()).await {
+            let message = timeout(limits::HEARTBEAT, listening.next()).await;
+            if !listening.use_session().await {
+                return None;
+            }
+            match message {
                 Ok(message) => Some((Ok(sse::encoded("message", &message?)), listening)),
-                // A session with an open stream counts as used.
-                Err(_) if listening.sessions.get(&listening.id).is_some() => Some((Ok(ALIVE), listening)),
-                Err(_) => None,
+                Err(_) => Some((Ok(ALIVE), listening)),
             }
         });
         events::response(Body::Made(stream.boxed()))
+    }
+
+    /// A session with an open stream counts as used, here and for other replicas. Returns whether there is still one.
+    async fn use_session(&mut self) -> bool {
+        if self.used.elapsed() < limits::HEARTBEAT {
+            return true;
+        }
+        self.used = Instant::now();
+        if self.sessions.get(&self.id).is_none() {
+            return false;
+        }
+        let (Some(records), Some(id)) = (&self.front.records, &self.listener.session.links.shared) else {
+            return true;
+        };
+        // While Redis is unavailable, it goes on.
+        let is_known = !matches!(records.get(id).await, Ok(None));
+        if !is_known {
+            self.sessions.remove(id);
+        }
+        is_known
     }
 
     /// The next message, or nothing when the stream ends. It may be dropped and called again.
@@ -159,10 +203,16 @@ impl Listening {
         }
     }
 
-    /// Announces the lists that have changed for this client. Messages do not wait for that.
+    /// Announces the lists that have changed for this client. Messages do not wait for that, and what changes again soon is announced
+    /// together.
     fn announce(&mut self) {
         let (front, listener) = (self.front.clone(), self.listener.clone());
-        self.announcing = Some(Box::pin(async move { front.announcements(&listener).await }));
+        let start = self.announced.max(Instant::now());
+        self.announced = start + limits::CHANGES_PACE;
+        self.announcing = Some(Box::pin(async move {
+            sleep_until(start).await;
+            front.announcements(&listener).await
+        }));
     }
 }
 

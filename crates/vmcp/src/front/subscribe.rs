@@ -89,13 +89,21 @@ impl Front {
             }
             return RpcError::invalid(format!("unknown resource {uri:?}")).response(id, era);
         };
-        if let Err(error) = self.subscribe_at(request, &backend, &uri).await {
+        let was_subscribed = request.session.subscriptions().iter().any(|known| **known == *uri);
+        // A session that is opened now is not to have it yet.
+        if let Err(error) = self.link(&request.session, &request.caller, &backend).await {
             return RpcError::of_backend(&backend.name, &error).response(id, era);
         }
-        if !subscribes {
-            request.session.unsubscribe(&uri);
-        } else if !request.session.subscribe(&uri) {
+        // Updates may come before the response.
+        if subscribes && !request.session.subscribe(&uri) {
             return RpcError::invalid("there are too many subscriptions").response(id, era);
+        }
+        let subscribed = self.subscribe_at(request, &backend, &uri).await;
+        if !subscribes || (subscribed.is_err() && !was_subscribed) {
+            request.session.unsubscribe(&uri);
+        }
+        if let Err(error) = subscribed {
+            return RpcError::of_backend(&backend.name, &error).response(id, era);
         }
         self.store(&request.session).await;
         rpc::result(id, "{}", era)

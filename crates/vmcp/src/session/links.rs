@@ -160,7 +160,10 @@ impl Links {
         let (link, shared) = (Arc::new(link), self.shared.clone());
         let opened = Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared };
         slot.is_new.store(is_new, Ordering::Relaxed);
-        *slot.opened() = Some(opened);
+        // That of a backend which another has replaced.
+        if let Some(before) = slot.opened().replace(opened) {
+            self.ended.try_send(before).ok();
+        }
         self.opened.send_modify(|count| *count += 1);
         Ok(link)
     }

@@ -111,7 +111,12 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.session.state().requests.remove(&self.id);
+        self.message.close();
+        let mut state = self.session.state();
+        // Another one may wait under the same id by now.
+        if state.requests.get(&self.id).is_some_and(oneshot::Sender::is_closed) {
+            state.requests.remove(&self.id);
+        }
     }
 }
 
@@ -227,6 +232,11 @@ impl ClientSession {
         Reply { session: self.clone(), id: id.into(), message }
     }
 
+    /// Expects no response to this request any more: who waits for it learns that none will come.
+    pub(crate) fn forget_reply(&self, id: &str) {
+        self.state().requests.remove(id);
+    }
+
     /// Takes a response of the client. Returns whether it was expected.
     pub(crate) fn reply(&self, id: &str, message: &[u8]) -> bool {
         let sender = self.state().requests.remove(id);
@@ -271,6 +281,17 @@ impl ClientSession {
             self.subscribed.notify_waiters();
         }
         was_subscribed
+    }
+
+    /// Whether it has subscribed to this resource, or to one of which this is a part.
+    pub(crate) fn is_subscribed(&self, uri: &str) -> bool {
+        let is_part = |whole: &str| {
+            let rest = uri.strip_prefix(whole);
+            rest.is_some_and(|rest| {
+                rest.is_empty() || whole.ends_with('/') || rest.starts_with(['/', '?', '#'])
+            })
+        };
+        self.state().subscriptions.iter().any(|whole| is_part(whole))
     }
 
     pub(crate) fn subscriptions(&self) -> Vec<Box<str>> {

@@ -81,10 +81,8 @@ impl Stream {
         let Some(wanted) = &self.wanted else { return true };
         match message["method"].as_str().unwrap_or_default() {
             "notifications/tools/list_changed" => wanted["toolsListChanged"] == true,
-            "notifications/resources/updated" => {
-                let uris = wanted["resourceSubscriptions"].as_array().into_iter().flatten();
-                uris.into_iter().any(|uri| *uri == message["params"]["uri"])
-            }
+            // On purpose also of resources that the client has not named: it must not hear of them.
+            "notifications/resources/updated" => wanted["resourceSubscriptions"].is_array(),
             _ => false,
         }
     }
@@ -107,8 +105,12 @@ struct State {
     has_prompts: bool,
     /// Whether it rejects requests that nothing authenticates.
     needs_credentials: bool,
+    /// What it rejects in Authorization.
+    rejected: HashSet<String>,
     /// Its tools, on one page. Others have three, each on a page.
     tools: Option<Vec<Value>>,
+    /// Whether each of these is on a page of its own.
+    has_a_page_for_each: bool,
     /// Where it writes a line for each call that it runs.
     log: Option<File>,
     /// Whether calls never end.
@@ -153,6 +155,11 @@ impl Backend {
         let backend = Self::start().await;
         backend.set_tools(tools);
         backend
+    }
+
+    /// Has a page for each of its tools from now on.
+    pub(crate) fn separate_tools(&self) {
+        self.state().has_a_page_for_each = true;
     }
 
     pub(crate) fn set_tools(&self, tools: Vec<Value>) {
@@ -323,6 +330,11 @@ impl Backend {
         self.state().needs_credentials = true;
     }
 
+    /// Rejects requests with this in Authorization from now on.
+    pub(crate) fn reject(&self, authorization: &str) {
+        self.state().rejected.insert(authorization.to_owned());
+    }
+
     /// Has this result for all calls from now on, as JSON.
     pub(crate) fn set_result(&self, result: Option<Arc<str>>) {
         self.state().result = result;
@@ -425,7 +437,11 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
         let mut state = state.lock().unwrap();
         state.received.push((name.clone(), session.clone()));
         let authorization = headers.get("authorization").map(|value| value.to_str().unwrap().to_owned());
-        if state.needs_credentials && authorization.is_none() {
+        let is_rejected = match &authorization {
+            Some(authorization) => state.rejected.contains(authorization),
+            None => state.needs_credentials,
+        };
+        if is_rejected {
             return Ok(reply(401, String::new()));
         }
         state.authorizations.push((name.clone(), authorization));
@@ -513,9 +529,19 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
         }
         match &*name {
             "tools/list" if mood == Mood::EndlessPages => {
-                json!({"tools": [], "nextCursor": NUMBER.fetch_add(1, Ordering::Relaxed).to_string()})
+                let number = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+                json!({"tools": [tool(&number)], "nextCursor": number})
             }
             "tools/list" if state.tools_of.contains_key(&tenant) => json!({"tools": state.tools_of[&tenant]}),
+            "tools/list" if state.has_a_page_for_each && state.tools.is_some() => {
+                let tools = state.tools.as_deref().unwrap_or_default();
+                let page = message["params"]["cursor"].as_str().map_or(0, |cursor| cursor.parse().unwrap());
+                let mut result = json!({"tools": tools.get(page).into_iter().collect::<Vec<_>>()});
+                if page + 1 < tools.len() {
+                    result["nextCursor"] = (page + 1).to_string().into();
+                }
+                result
+            }
             "tools/list" if state.tools.is_some() => json!({"tools": state.tools}),
             "tools/list" => {
                 let page =

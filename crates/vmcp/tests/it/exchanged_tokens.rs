@@ -223,3 +223,32 @@ fn a_strategy_that_cannot_work_is_an_error_that_names_the_field() {
         assert!(error.contains(expected), "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_token_that_its_backend_rejects_is_exchanged_again_once_in_a_while() {
+    let provider = IdentityProvider::start().await;
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let server = started(&FakeServer::new(), &one, &two, &on_behalf_of(&provider)).await;
+    let ann = caller_with(&server, "valid").await;
+    assert_succeeded(&ann.call("one_echo").await);
+    one.reject("Bearer exchanged-1");
+    assert_succeeded(&ann.call("one_echo").await);
+    assert_eq!(provider.requests("/token").len(), 2);
+    one.reject("Bearer exchanged-2");
+    for _ in 0..2 {
+        let failed = ann.call("one_echo").await;
+        assert!(text(&failed).0.contains("rejects the credentials"), "{failed}");
+    }
+    assert_eq!(provider.requests("/token").len(), 2);
+}
+
+#[tokio::test]
+async fn a_provider_that_does_not_exist_fails_the_calls_of_its_backend_alone() {
+    let (one, two) = (Backend::start().await, Backend::start().await);
+    let strategy = "{type: upstream_inject, upstreamInject: {providerName: crop}}";
+    let server = started(&FakeServer::new(), &one, &two, strategy).await;
+    let ann = caller_with(&server, "valid").await;
+    assert_succeeded(&ann.call("two_echo").await);
+    let failed = ann.call("one_echo").await;
+    assert!(text(&failed).0.contains("the authorization server has no provider \"crop\""), "{failed}");
+}

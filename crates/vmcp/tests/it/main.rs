@@ -18,6 +18,7 @@ mod hints;
 mod input;
 mod killed;
 mod load;
+mod long;
 mod memory;
 mod metrics;
 mod names;

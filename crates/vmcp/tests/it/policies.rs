@@ -186,6 +186,53 @@ async fn a_client_hears_only_of_resources_that_it_may_read() {
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
 }
 
+/// The attack: a backend sends a caller updates of resources that it has not subscribed to, as it may not read them.
+#[tokio::test]
+async fn a_client_hears_of_no_resource_but_those_that_it_has_subscribed_to() {
+    for backend in [Backend::start().await, Backend::modern().await] {
+        backend.allow_streams();
+        let policy =
+            r#"permit(principal, action == Action::"read_resource", resource == Resource::"kit://1");"#;
+        let policy = json!([policy]).to_string();
+        let auth = format!("incomingAuth: {{type: anonymous, authz: {{type: cedar, policies: {policy}}}}}");
+        let config = Server::config(&[("a", backend.url())], "");
+        let server = Server::of(&config.replace("incomingAuth: {type: anonymous}", &auth), None, None).await;
+        let modern = Client::modern(server.address, json!({}));
+        let wanted = json!({"notifications": {"resourceSubscriptions": ["kit://1"]}});
+        let mut of_modern = modern.open("subscriptions/listen", wanted).await;
+        assert_eq!(of_modern.next().await.unwrap()["method"], "notifications/subscriptions/acknowledged");
+        let older = server.client().await;
+        let denied = older.request("resources/subscribe", json!({"uri": "kit://2"})).await;
+        assert_eq!(denied["error"]["code"], 403, "{denied}");
+        let mut of_older = older.listen().await;
+        let subscribed = older.request("resources/subscribe", json!({"uri": "kit://1"})).await;
+        assert_eq!(subscribed["result"], json!({}), "{subscribed}");
+        for events in [&mut of_modern, &mut of_older] {
+            let heard = async {
+                loop {
+                    let event = events.next().await.unwrap();
+                    if event["method"] == "notifications/resources/updated" {
+                        return event["params"]["uri"].clone();
+                    }
+                }
+            };
+            let sent = async {
+                loop {
+                    for uri in ["kit://2", "kit://1"] {
+                        let message = json!({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": uri}});
+                        backend.send(&message, &backend.streams());
+                    }
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+            };
+            tokio::select! {
+                uri = heard => assert_eq!(uri, "kit://1"),
+                () = sent => {}
+            }
+        }
+    }
+}
+
 /// The attack: completions tell values of what the caller may not use.
 #[tokio::test]
 async fn a_completion_needs_permission_for_what_it_refers_to() {

@@ -6,7 +6,13 @@ use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::{Server, backend::Backend, client::text, until};
+use crate::{
+    Server,
+    backend::Backend,
+    client::{Client, text},
+    scripted::{Scripted, Speaks},
+    until,
+};
 
 #[tokio::test]
 async fn a_session_that_a_backend_has_lost_is_opened_again_once_for_all_who_wait() {
@@ -67,17 +73,47 @@ async fn a_client_that_never_ends_its_session_costs_a_backend_nothing_before_it_
 
 #[tokio::test]
 async fn a_stranger_cannot_answer_what_a_backend_requested_of_another_client() {
-    let backend = Backend::start().await;
-    let server = Server::before(&[("a", &backend)], "").await;
-    let (owner, stranger) = (server.client().await, server.client().await);
-    owner.call("a_echo").await;
-    backend.forget();
-    // The id that a request 1 of backend a has for clients.
-    let response = json!({"jsonrpc": "2.0", "id": "YQ.MQ", "result": {"roots": []}});
-    assert_eq!(stranger.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
-    assert_eq!(backend.received("POST"), Vec::<String>::new(), "the stranger has no session at the backend");
-    assert_eq!(owner.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
-    assert_eq!(backend.received("POST").len(), 1);
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let server = Server::with_urls(&[("a", backend.url())], "", None).await;
+    let start = || Client::start(server.address, json!({"roots": {}}));
+    let (owner, stranger) = (start().await, start().await);
+    let done = json!({"content": []});
+    let session_of = async |client: &Client| {
+        let session = async {
+            let call = backend.next("tools/call").await;
+            let session = call.session().to_owned();
+            call.result(done.clone());
+            session
+        };
+        tokio::join!(client.call("a_ask"), session).1
+    };
+    let sessions = [session_of(&owner).await, session_of(&stranger).await];
+    let asked = async {
+        let call = backend.next("tools/call").await;
+        call.send(json!({"jsonrpc": "2.0", "id": "r1", "method": "roots/list"}));
+        call
+    };
+    let params = json!({"name": "a_ask", "arguments": {}});
+    let (mut events, call) = tokio::join!(owner.open("tools/call", params), asked);
+    let question = events.next().await.unwrap();
+    let answer = async |client: &Client, name: &str| {
+        let result = json!({"roots": [{"uri": "file:///", "name": name}]});
+        let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": result});
+        assert_eq!(client.send(Method::POST, Some(&response)).await.status(), StatusCode::ACCEPTED);
+    };
+    answer(&stranger, "stranger").await;
+    answer(&owner, "owner").await;
+    // At most in its own session, in which nobody asks.
+    loop {
+        let response = backend.next("").await;
+        let name = response.message["result"]["roots"][0]["name"].clone();
+        assert_eq!(response.session(), sessions[usize::from(name == "stranger")]);
+        if name == "owner" {
+            break;
+        }
+    }
+    call.result(done.clone());
+    assert!(!text(&events.next().await.unwrap()).1);
 }
 
 #[tokio::test]

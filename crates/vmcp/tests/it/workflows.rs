@@ -319,9 +319,20 @@ async fn an_invalid_workflow_is_refused_with_its_field() {
         errors.iter().map(ToString::to_string).collect::<Vec<_>>()
     };
     assert_eq!(errors(COMBO), [] as [&str; 0]);
+    // ToolHive serves it, as clients may send what no schema names.
+    let doubtful = skep_vmcp::Settings::parse(&config(&COMBO.replace("\"eu\"", "\"{{.params.x}}\"")));
+    let warnings: Vec<_> = doubtful.unwrap().warnings().iter().map(ToString::to_string).collect();
     assert_eq!(
-        errors(&COMBO.replace("\"eu\"", "\"{{.params.x}}\"")),
-        ["compositeTools[0].steps[0].arguments[region]: {{.params.x}}: the tool has no parameters"]
+        warnings,
+        ["compositeTools[0].steps[0].arguments[region]: {{.params.x}}: the tool has no parameters: \
+          name them, so that clients send them"]
+    );
+    assert_eq!(
+        errors(&COMBO.replace("\"eu\"", "\"{{.parms.x}}\"")),
+        [
+            "compositeTools[0].steps[0].arguments[region]: {{.parms.x}}: there is no parms: use params, steps, \
+          vars, workflow or forEach"
+        ]
     );
     assert_eq!(
         errors(&COMBO.replace("description: d", "description: d, runAs: workflow")),

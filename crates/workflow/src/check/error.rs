@@ -45,6 +45,7 @@ impl Display for WorkflowError {
 pub(super) struct Errors {
     listed: Vec<WorkflowError>,
     more: usize,
+    warnings: Vec<FieldError>,
 }
 
 impl Errors {
@@ -58,6 +59,17 @@ impl Errors {
         } else {
             self.more += 1;
         }
+    }
+
+    /// Adds what is doubtful, and runs all the same.
+    pub(super) fn warn(&mut self, field: impl Into<FieldPath>, message: impl Display) {
+        if self.warnings.len() < Self::MAX_LISTED {
+            self.warnings.push(FieldError::new(field, message.to_string()));
+        }
+    }
+
+    pub(super) fn into_warnings(self) -> Vec<FieldError> {
+        self.warnings
     }
 
     pub(super) fn into_vec(mut self) -> Vec<WorkflowError> {

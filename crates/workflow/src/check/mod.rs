@@ -23,6 +23,19 @@ const MAX_STEPS: usize = 100;
 
 /// Every mistake in a composite tool by itself. Fields are below the tool.
 pub fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
+    checked(tool).into_vec()
+}
+
+/// What is doubtful in the composite tools of a virtual server's configuration, which run all the same.
+pub fn warnings(config: &Config) -> Vec<FieldError> {
+    let of_tool = |(index, tool): (usize, &CompositeTool)| {
+        let field = FieldPath::from("compositeTools").index(index);
+        checked(tool).into_warnings().into_iter().map(move |warning| warning.within(field.clone()))
+    };
+    config.composite_tools.iter().enumerate().flat_map(of_tool).collect()
+}
+
+fn checked(tool: &CompositeTool) -> Errors {
     let mut errors = Errors::default();
     if tool.name.trim().is_empty() {
         errors.add(Cause::Workflow, "name", "is empty: name the tool");
@@ -49,7 +62,7 @@ pub fn check(tool: &CompositeTool) -> Vec<WorkflowError> {
             uses.check_defaults(&mut errors);
         }
     }
-    errors.into_vec()
+    errors
 }
 
 /// The same for an object of which the tool is one part.

@@ -290,7 +290,6 @@ fn each_mistake_names_its_field() {
             json!("{{.params.palce}}"),
             "steps[0].arguments[q]: {{.params.palce}}: parameters.properties has no \"palce\"",
         ),
-        ("/parameters", Value::Null, "steps[0].arguments[q]: {{.params.place}}: the tool has no parameters"),
         (
             "/steps/1/message",
             json!("{{.steps.trials.output}}"),

@@ -54,7 +54,11 @@ impl<'a> Uses<'a> {
             let names: Vec<&str> = path.iter().map(String::as_str).collect();
             if let Err(message) = self.check_path(at, &names) {
                 let message = format!("{{{{.{}}}}}: {message}", path.join("."));
-                errors.add(Cause::Template, field.clone(), message);
+                // Clients may send any, though none can know of them.
+                match (names.first(), &self.tool.parameters) {
+                    (Some(&"params"), None) => errors.warn(field.clone(), message),
+                    _ => errors.add(Cause::Template, field.clone(), message),
+                }
             }
             if let ["steps", step, "output", field, ..] = names[..] {
                 self.fields.insert((step.into(), field.into()));
@@ -79,7 +83,7 @@ impl<'a> Uses<'a> {
 
     fn check_parameter(&self, name: &str) -> Result<(), String> {
         let Some(schema) = self.tool.parameters.as_ref().map(|parameters| &parameters.0) else {
-            return Err("the tool has no parameters".into());
+            return Err("the tool has no parameters: name them, so that clients send them".into());
         };
         // With these keywords, a schema can allow parameters that it does not name here.
         let keywords = ["additionalProperties", "patternProperties", "$ref", "allOf", "anyOf", "oneOf"];

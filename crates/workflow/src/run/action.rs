@@ -88,7 +88,7 @@ async fn elicit(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<En
         Ok(Ok(Answer::Decline)) => ("decline", on_decline, "the user declined"),
         Ok(Ok(Answer::Cancel)) => ("cancel", on_cancel, "the user dismissed the question"),
         Ok(Err(error)) => return Err(error),
-        Err(_) => ("cancel", on_cancel, "the user did not answer in time"),
+        Err(_) => ("timeout", on_cancel, "the user did not answer in time"),
     };
     match then {
         NoAnswerAction::Abort => Err(lasting(reason)),

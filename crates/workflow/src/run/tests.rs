@@ -372,8 +372,8 @@ async fn an_answer_of_the_user_decides_how_a_workflow_goes_on() {
         (Some(Answer::Cancel), "continue", next("cancel")),
         (Some(Answer::Cancel), "skip_remaining", skipped("cancel")),
         (None, "abort", failed("the user did not answer in time")),
-        (None, "continue", next("cancel")),
-        (None, "skip_remaining", skipped("cancel")),
+        (None, "continue", next("timeout")),
+        (None, "skip_remaining", skipped("timeout")),
     ] {
         let host = FakeHost { answer: answer.clone(), ..FakeHost::new() };
         let result = run_with(&host, asking(json!(action), json!(action)), json!({})).await;

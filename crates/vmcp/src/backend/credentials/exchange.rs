@@ -73,6 +73,18 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    /// Forgets a token that the backend has rejected. Returns whether another one may be accepted.
+    pub(super) async fn forget(&self, caller: &Caller, rejected: &str) -> bool {
+        let Ok(Some(subject)) = self.subject.token(caller).await else { return false };
+        match &self.flow {
+            Flow::TokenExchange(exchanger) => exchanger.forget(&subject, rejected),
+            Flow::OnBehalfOf(flow) => flow.forget(&subject, rejected),
+            Flow::CrossApp(access) => access.forget(&subject, rejected),
+        }
+    }
+}
+
 impl Flow {
     async fn exchange(&self, subject: &str) -> Result<String, ExchangeError> {
         match self {

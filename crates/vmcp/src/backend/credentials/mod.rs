@@ -78,6 +78,18 @@ impl Credentials {
         !matches!(self, Self::Unauthenticated | Self::Header(..))
     }
 
+    /// Forgets what a backend has rejected. Returns whether another credential may be accepted.
+    pub(crate) async fn forget(&self, caller: &Caller, rejected: &Authentication) -> bool {
+        let (Self::Exchange(exchange), Authentication::Header(_, value)) = (self, rejected) else {
+            return false;
+        };
+        let token = value.to_str().ok().and_then(|value| value.strip_prefix("Bearer "));
+        match token {
+            Some(token) => exchange.forget(caller, token).await,
+            None => false,
+        }
+    }
+
     /// What authenticates a request for this caller.
     pub(crate) async fn of(&self, caller: &Caller) -> Result<Authentication, BackendError> {
         let token = match self {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use skep_config::FieldError;
 use skep_gateway::{AuthorizationServer, ProviderTokenError, identity::Identity};
+use tracing::warn;
 
 use super::Server;
 use crate::backend::BackendError;
@@ -12,6 +13,8 @@ use crate::backend::BackendError;
 pub(super) struct Provider {
     pub(super) server: Arc<dyn AuthorizationServer>,
     name: String,
+    /// Whether the server has it. If not, calls of this backend fail, and nothing else.
+    is_known: bool,
 }
 
 impl Provider {
@@ -20,10 +23,13 @@ impl Provider {
         let wrong = |message: String| FieldError::new(field, message);
         let server =
             server.ok_or_else(|| wrong("needs an authorization server: authserver-config.yaml".into()))?;
-        if !server.providers().contains(&name) {
-            return Err(wrong(format!("the authorization server has no provider {name:?}")));
+        let is_known = server.providers().contains(&name);
+        if !is_known {
+            warn!(
+                "{field}: the authorization server has no provider {name:?}: calls of the backend will fail"
+            );
         }
-        Ok(Self { server: server.clone(), name: name.to_owned() })
+        Ok(Self { server: server.clone(), name: name.to_owned(), is_known })
     }
 
     /// The caller's access token.
@@ -41,6 +47,10 @@ impl Provider {
     }
 
     fn session<'a>(&self, identity: &'a Identity) -> Result<&'a str, BackendError> {
+        if !self.is_known {
+            let reason = format!("the authorization server has no provider {:?}", self.name);
+            return Err(BackendError::NoCredentials(reason));
+        }
         identity.session.as_deref().ok_or_else(|| {
             let reason = "the caller's token has no session at this provider";
             BackendError::NoCredentials(format!("{}: {reason}", self.name))

@@ -8,12 +8,9 @@ use std::{
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::{Response, StatusCode};
-use skep_gateway::{
-    body::CountedBytes,
-    http::{Body, events},
-};
+use skep_gateway::{body::CountedBytes, http::Body};
 use skep_mcp::{Era, SessionId, sse};
-use tokio::sync::mpsc;
+use tokio::{sync::mpsc, time::timeout};
 
 use super::{CallingClient, NeededInput, Sent};
 use crate::{
@@ -23,8 +20,10 @@ use crate::{
         call_digest::CallDigest,
         relay::{ParkedCalls, Waiting, event, given, needing},
         rpc::{self, RpcError},
+        stream::kept_alive,
         workflow::Keeper,
     },
+    limits,
     session::{ClientSession, InFlight, Numbering},
 };
 
@@ -93,7 +92,8 @@ impl OwnCall {
     /// The response: in JSON if the tool sends nothing before its result, or else as a stream.
     pub(in crate::front) async fn respond(mut self) -> Response<Body> {
         let era = self.era;
-        let first = match self.next().await {
+        let Ok(first) = timeout(limits::HEARTBEAT, self.next()).await else { return self.stream(None) };
+        let first = match first {
             Sent::Result(result) => {
                 return rpc::reply(StatusCode::OK, message(&self.id, &result).into_bytes(), era);
             }
@@ -118,7 +118,7 @@ impl OwnCall {
             };
             Some((Ok(event), call))
         });
-        events::response(Body::Made(stream::iter(first.map(Ok)).chain(rest).boxed()))
+        kept_alive(stream::iter(first.map(Ok)).chain(rest))
     }
 
     /// Keeps the call until the client sends its request again, with the input. Returns the response.

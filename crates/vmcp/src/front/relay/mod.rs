@@ -6,12 +6,13 @@ mod parked;
 use std::{collections::VecDeque, net::IpAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use futures::{StreamExt, stream};
-use http::{HeaderMap, Response, StatusCode};
-use skep_gateway::{
-    body::CountedBytes,
-    http::{Body, events},
+use futures::{
+    FutureExt,
+    future::{BoxFuture, ready},
+    stream,
 };
+use http::{HeaderMap, Response, StatusCode};
+use skep_gateway::{body::CountedBytes, http::Body};
 use skep_mcp::{Envelope, Era, Message, Method, Outcome, SessionId, sse};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
@@ -25,6 +26,7 @@ use super::{
     own::progress_token,
     rpc::{self, RpcError},
     running::Running,
+    stream::kept_alive,
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, is_for, rpc_error},
@@ -346,27 +348,41 @@ impl Relay {
     }
 }
 
-/// The response: in JSON if the backend responds at once, or else as a stream of what comes before.
-pub(super) async fn respond(mut relay: Relay) -> Response<Body> {
+/// A relay, once it has its next step.
+type Advancing = BoxFuture<'static, (Option<Step>, Relay)>;
+
+fn advancing(mut relay: Relay) -> Advancing {
+    async move {
+        let step = relay.next().await;
+        (step, relay)
+    }
+    .boxed()
+}
+
+/// The response: in JSON if the backend responds soon, or else as a stream of what comes before.
+pub(super) async fn respond(relay: Relay) -> Response<Body> {
     let era = relay.era;
-    match relay.next().await {
+    let mut first = advancing(relay);
+    let Ok((step, relay)) = timeout(limits::HEARTBEAT, &mut first).await else { return streamed(first) };
+    match step {
         Some(Step::Response(status, body)) => rpc::reply(status, body.into_bytes(), era),
         Some(Step::NeedsInput(needed)) => rpc::reply(StatusCode::OK, relay.park(needed), era),
-        None => RpcError::internal("no response").response(&relay.id.clone(), era),
-        Some(Step::Message(first)) => {
-            let first = stream::once(async move { Ok(event(&first)) });
-            let rest = stream::unfold(Some(relay), |relay| async move {
-                let mut relay = relay?;
-                let (message, relay) = match relay.next().await? {
-                    Step::Message(message) => (message, Some(relay)),
-                    Step::Response(_, message) => (message, None),
-                    Step::NeedsInput(needed) => (relay.park(needed).into(), None),
-                };
-                Some((Ok(event(&message)), relay))
-            });
-            events::response(Body::Made(first.chain(rest).boxed()))
-        }
+        None => RpcError::internal("no response").response(&relay.id, era),
+        Some(message @ Step::Message(_)) => streamed(ready((Some(message), relay)).boxed()),
     }
+}
+
+/// The response as a stream.
+fn streamed(first: Advancing) -> Response<Body> {
+    kept_alive(stream::unfold(Some(first), |next| async move {
+        let (step, relay) = next?.await;
+        let (message, next) = match step? {
+            Step::Message(message) => (message, Some(advancing(relay))),
+            Step::Response(_, message) => (message, None),
+            Step::NeedsInput(needed) => (relay.park(needed).into(), None),
+        };
+        Some((Ok(event(&message)), next))
+    }))
 }
 
 /// The event of a message, which counts in its place.

@@ -103,6 +103,8 @@ impl Front {
         if !runs.take(state).await.ok()? {
             return None;
         }
+        // The stream that was lost may be one of this replica, whose run would take the answer.
+        session.forget_reply(&serde_json::Value::from(&*question).to_string());
         let step = checkpoint.step.clone();
         let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None };
         let mut run = self.new_run(&request, composite, Some(resumed));
