@@ -177,3 +177,5 @@ const _: () =
     assert!(STACK >= skep_authz::LARGEST_STACK + STACK_IN_USE, "STACK is too small for the largest policy");
 /// How long the server of a proxy may take to end with it.
 pub const END_TIME: Duration = Duration::from_secs(10);
+/// How often it is looked whether the session of a caller who listens has ended.
+pub const SESSION_CHECK: Duration = Duration::from_secs(60);

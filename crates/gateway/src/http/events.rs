@@ -21,7 +21,11 @@ pub fn is_stream(headers: &HeaderMap) -> bool {
 
 /// The stream, which ends after this time at the latest.
 pub fn ended_after(body: Body, time: Duration) -> Body {
-    let over = tokio::time::sleep(time.min(LONGEST));
+    ended_by(body, tokio::time::sleep(time.min(LONGEST)))
+}
+
+/// The stream, which ends when this does.
+pub(crate) fn ended_by(body: Body, over: impl Future<Output = ()> + Send + 'static) -> Body {
     Body::Made(BodyDataStream::new(body).take_until(Box::pin(over)).boxed())
 }
 

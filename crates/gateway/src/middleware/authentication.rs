@@ -13,6 +13,7 @@ use crate::{
     AuthorizationServer, ConfigError,
     http::{ErrorResponse, response},
     identity::Identity,
+    limits,
     message::Exchange,
 };
 
@@ -72,6 +73,15 @@ impl Authentication {
         }
     }
 
+    /// The end of the session of a caller, if it is one of this process: it is looked for now and then.
+    pub(super) fn end_of_session(
+        &self,
+        caller: &Identity,
+    ) -> Option<impl Future<Output = ()> + Send + use<>> {
+        let Self::Tokens { own: Some(server), .. } = self else { return None };
+        Some(session_end(server.clone(), caller.session.clone()?))
+    }
+
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         exchange.identity = Some(match self {
             Self::Local(identity) => identity.clone(),
@@ -86,6 +96,16 @@ impl Authentication {
             }
         });
         Ok(())
+    }
+}
+
+/// The end of a session, which is looked for now and then. A server that cannot tell now is asked again.
+pub(super) async fn session_end(server: Arc<dyn AuthorizationServer>, session: String) {
+    loop {
+        tokio::time::sleep(limits::SESSION_CHECK).await;
+        if let Err(AuthenticationError::Token(_)) = server.check_session(&session).await {
+            return;
+        }
     }
 }
 

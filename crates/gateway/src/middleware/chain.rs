@@ -215,13 +215,33 @@ impl Chain {
     ) -> Response<Body> {
         let filters = self.filters(exchange);
         if filters.is_empty() {
-            return while_authenticated(exchange, response);
+            return self.while_authenticated(exchange, response);
         }
         // In a box, so that requests without filters do not carry its size around.
         let holder = || Some(exchange.holder());
         match Box::pin(message::filter(response, filters, budget, holder)).await {
-            Ok(response) => while_authenticated(exchange, response),
+            Ok(response) => self.while_authenticated(exchange, response),
             Err(rejection) => response::error(&rejection, exchange.id()),
+        }
+    }
+
+    /// The response, of which a stream that only the client ends ends with the caller's token: and soon after the session, if
+    /// that is one of this process: a revoked caller must not listen for ever. The client connects again, with a new token.
+    fn while_authenticated(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
+        let is_endless = exchange.listens() && events::is_stream(response.headers());
+        let Some(caller) = exchange.identity.as_ref().filter(|_| is_endless) else { return response };
+        let response = match caller.validity() {
+            Some(time) => response.map(|body| events::ended_after(body, time)),
+            None => response,
+        };
+        let mut authentications =
+            self.middlewares.iter().filter_map(|middleware| match &middleware.middleware {
+                Middleware::Authentication(authentication) => Some(authentication),
+                _ => None,
+            });
+        match authentications.find_map(|authentication| authentication.end_of_session(caller)) {
+            Some(end) => response.map(|body| events::ended_by(body, end)),
+            None => response,
         }
     }
 
@@ -257,16 +277,6 @@ impl Chain {
         let status = response.status();
         let observers = self.audits().filter_map(|audit| audit.observer(exchange, status)).collect();
         response.map(|body| body.observed(status, observers))
-    }
-}
-
-/// The response, of which a stream that only the client ends ends with the caller's token: a revoked caller must not listen
-/// for ever. The client connects again, with a new token.
-fn while_authenticated(exchange: &Exchange, response: Response<Body>) -> Response<Body> {
-    let is_endless = exchange.listens() && events::is_stream(response.headers());
-    match exchange.identity.as_ref().filter(|_| is_endless).and_then(|identity| identity.validity()) {
-        Some(time) => response.map(|body| events::ended_after(body, time)),
-        None => response,
     }
 }
 

@@ -354,3 +354,14 @@ async fn a_caller_who_is_not_connected_to_the_provider_learns_where_to_go() {
     }
     assert!(fake.requests().is_empty(), "a token was exchanged");
 }
+
+/// A caller who listens does so for as long as the session goes on.
+#[tokio::test(start_paused = true)]
+async fn a_stream_ends_soon_after_its_session_and_not_while_that_cannot_be_checked() {
+    use crate::middleware::authentication::session_end;
+    let end = |session: &str| session_end(Arc::new(FakeServer), session.into());
+    for (session, ends) in [("expired", true), ("ann", false), ("down", false)] {
+        let waited = tokio::time::timeout(2 * crate::limits::SESSION_CHECK, end(session)).await;
+        assert_eq!(waited.is_ok(), ends, "{session}");
+    }
+}
