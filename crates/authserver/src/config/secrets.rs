@@ -2,7 +2,8 @@
 
 use std::{fs, path::Path};
 
-use skep_config::{AuthServer, FieldError, FieldPath};
+use skep_config::{AuthServer, FieldError, FieldPath, auth_server::AuthServerStorageType};
+use tracing::warn;
 
 use crate::{
     keys::{Keys, OpaqueTokens, SigningKey},
@@ -29,7 +30,10 @@ pub(super) fn keys(config: &AuthServer, errors: &mut Errors) -> Option<Keys> {
             .ok()
     };
     let current = match &*files.signing_key_file {
-        "" => SigningKey::generate(),
+        "" => {
+            warn_if_shared(config, "signing_key_config");
+            SigningKey::generate()
+        }
         file => key("signing_key_config.signing_key_file".into(), file),
     };
     let former = files.fallback_key_files.iter().enumerate();
@@ -41,9 +45,21 @@ pub(super) fn keys(config: &AuthServer, errors: &mut Errors) -> Option<Keys> {
     Some(Keys::new(current?, former))
 }
 
+/// What a store outlives or shares must be verified by other processes, too.
+fn warn_if_shared(config: &AuthServer, field: &str) {
+    let is_shared =
+        config.storage.as_ref().and_then(|storage| storage.type_) == Some(AuthServerStorageType::Redis);
+    if is_shared {
+        warn!(
+            "{field} is missing: what this process issues ends with it, and is refused by replicas, whatever is in Redis"
+        );
+    }
+}
+
 /// The secrets of codes and refresh tokens. A file is used byte by byte, also a line break at its end.
 pub(super) fn opaque(config: &AuthServer, errors: &mut Errors) -> Option<OpaqueTokens> {
     if config.hmac_secret_files.is_empty() {
+        warn_if_shared(config, "hmac_secret_files");
         return Some(OpaqueTokens::new(vec![random::bytes().ok()?]));
     }
     let mut secrets = Vec::new();

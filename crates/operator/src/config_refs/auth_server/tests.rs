@@ -178,6 +178,11 @@ fn redis_keeps_the_data_of_each_workload_apart() {
     }});
     assert_eq!(part(fields.clone())["storage"], expected);
     let server = server(fields);
+    for (namespace, name) in [("team", "mail"), ("other", "notes")] {
+        let built = auth_server(&server, Some(&oidc()), &identity(namespace, name)).unwrap();
+        let prefix = built.storage.unwrap().redis_config.unwrap().key_prefix;
+        assert_eq!(prefix, format!("thv:auth:{{{namespace}:{name}}}:"));
+    }
     assert_eq!(
         variables(|list| add_env(&server, list)),
         ["TOOLHIVE_AUTH_SERVER_REDIS_USERNAME<keys/user", "TOOLHIVE_AUTH_SERVER_REDIS_PASSWORD<keys/pass"]
