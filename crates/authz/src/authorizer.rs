@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use skep_config::run_config::Cedar;
 
 use crate::{
-    Action, Decision, Error, Principal, Resource, Subject,
+    Action, Decision, Denial, Error, Principal, Resource, Subject,
     compiled::{Compiled, order},
 };
 
@@ -48,6 +48,19 @@ impl Authorizer {
         let text =
             |id: &PolicyId| self.0.policies.set.policy(id).map(ToString::to_string).unwrap_or_default();
         names.into_iter().map(|id| (self.0.policies.name(id).to_owned(), text(id))).collect()
+    }
+
+    /// Why a request is denied, for the author of the policies, by the names that the document has for them.
+    pub fn explained(&self, denial: &Denial) -> String {
+        let Denial::Failed { policy, at, is_missing } = denial else { return denial.to_string() };
+        let name = self.0.policies.name(&PolicyId::new(policy)).to_owned();
+        let named = Denial::Failed { policy: name, at: at.clone(), is_missing: *is_missing }.to_string();
+        match at.as_deref().filter(|_| *is_missing).and_then(|at| at.rsplit_once('.')) {
+            Some((thing, attribute)) => format!(
+                "{named}: this request has none, so what the policy decides is unknown; write {thing} has {attribute} && ..."
+            ),
+            None => named,
+        }
     }
 
     /// Whether a policy reads arguments. If not, requests can be decided without.

@@ -1,6 +1,6 @@
 //! A document, ready for decisions.
 
-use cedar_policy::{Entity, EntityTypeName, EntityUid, Request, Response};
+use cedar_policy::{Entity, EntityTypeName, EntityUid, EvaluationError, Request, Response};
 use miette::Diagnostic;
 use skep_config::run_config::Cedar;
 
@@ -131,25 +131,32 @@ pub(crate) fn decision(response: &Response) -> Decision {
             return Decision::Deny(Denial::Forbidden(forbidding));
         }
     }
-    let failures = diagnostics.errors().map(failure);
-    match failures.min_by_key(|(policy, _)| order(policy)) {
-        Some((policy, at)) => Decision::Deny(Denial::Failed { policy, at }),
+    let policy = |error: &&cedar_policy::AuthorizationError| {
+        let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = *error;
+        order(error.policy_id().as_ref())
+    };
+    match diagnostics.errors().min_by_key(policy) {
+        Some(error) => Decision::Deny(failure(error)),
         None if allowed => Decision::Allow,
         None => Decision::Deny(Denial::NotPermitted),
     }
 }
 
 /// The policy that failed, and the part of its text that did. The message of the error may quote a token.
-pub(crate) fn failure(error: &cedar_policy::AuthorizationError) -> (String, Option<String>) {
+pub(crate) fn failure(error: &cedar_policy::AuthorizationError) -> Denial {
     let cedar_policy::AuthorizationError::PolicyEvaluationError(error) = error;
     let policy = error.policy_id().to_string();
     let label = error.labels().and_then(|mut labels| labels.next());
-    let text = label.zip(error.source_code()).and_then(|(label, source)| {
+    let at = label.zip(error.source_code()).and_then(|(label, source)| {
         let span = source.read_span(label.inner(), 0, 0).ok()?;
         let text = std::str::from_utf8(span.data()).ok()?;
         Some(short(&text.split_whitespace().collect::<Vec<_>>().join(" "), QUOTE))
     });
-    (policy, text)
+    let is_missing = matches!(
+        error.inner(),
+        EvaluationError::EntityAttrDoesNotExist(_) | EvaluationError::RecordAttrDoesNotExist(_)
+    );
+    Denial::Failed { policy, at, is_missing }
 }
 
 /// The position of a policy in the document: `policy2` before `policy10`.

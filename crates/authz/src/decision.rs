@@ -37,6 +37,8 @@ pub enum Denial {
         policy: String,
         /// The part of the policy that failed.
         at: Option<String>,
+        /// Whether that is an attribute that the request does not have.
+        is_missing: bool,
     },
     /// The request contradicts the entities of the document, such as a group that is its own member.
     Contradictory,
@@ -48,8 +50,10 @@ impl fmt::Display for Denial {
             Self::NoSubject => f.write_str("the token has no subject"),
             Self::NotPermitted => f.write_str("no policy permits it"),
             Self::Forbidden(policies) => write!(f, "forbidden by {}", policies.join(", ")),
-            Self::Failed { policy, at: Some(at) } => write!(f, "{policy} could not be evaluated at {at:?}"),
-            Self::Failed { policy, at: None } => write!(f, "{policy} could not be evaluated"),
+            Self::Failed { policy, at: Some(at), .. } => {
+                write!(f, "{policy} could not be evaluated at {at:?}")
+            }
+            Self::Failed { policy, at: None, .. } => write!(f, "{policy} could not be evaluated"),
             Self::Contradictory => f.write_str("the request contradicts entities_json"),
         }
     }

@@ -9,9 +9,7 @@ use skep_gateway::http::{Body, response};
 include!(concat!(env!("OUT_DIR"), "/assets.rs"));
 
 /// Nothing but the page's own files is loaded or run, and no other page may frame it. `blob:` is for images in results.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; \
-                      form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
-                      trusted-types 'none'";
+const POLICY: &str = include_str!("content-security-policy");
 
 /// The file at this path, or that the browser has it already.
 pub(crate) fn file(path: &str, headers: &HeaderMap) -> Option<Response<Body>> {

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use kube::Client as KubeClient;
-use skep_gateway::{ConfigError, outbound::Client};
-use tokio::sync::{Semaphore, watch};
+use skep_auth::Places;
+use skep_gateway::{ConfigError, body::Budget, outbound::Client};
+use tokio::sync::watch;
 
 use crate::{Access, CallLogs, Links, Objects, cluster::Services, limits};
 
@@ -17,10 +18,12 @@ pub struct Console {
     pub(crate) client: Client,
     /// Where servers of a cluster are.
     pub(crate) services: Option<Services>,
-    /// The places for streams of changes.
-    pub(crate) streams: Arc<Semaphore>,
-    /// The places for requests to MCP servers.
-    pub(crate) requests: Arc<Semaphore>,
+    /// The places for streams of changes, of which each user has a part.
+    pub(crate) streams: Arc<Places<String>>,
+    /// The same for requests to MCP servers.
+    pub(crate) requests: Arc<Places<String>>,
+    /// The memory of messages to them.
+    pub(crate) messages: Budget,
     /// Whether streams are to end.
     pub(crate) is_closing: watch::Sender<bool>,
 }
@@ -35,8 +38,9 @@ impl Console {
             links: Links::default(),
             client: Client::new(false)?,
             services: None,
-            streams: Arc::new(Semaphore::new(limits::STREAMS)),
-            requests: Arc::new(Semaphore::new(limits::MCP_REQUESTS)),
+            streams: Places::new(limits::STREAMS, limits::STREAMS_OF_USER),
+            requests: Places::new(limits::MCP_REQUESTS, limits::MCP_REQUESTS_OF_USER),
+            messages: Budget::new(limits::MESSAGES),
             is_closing: watch::Sender::new(false),
         })
     }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 /// How many streams of changes are open at once.
 pub(crate) const STREAMS: usize = 64;
+/// How many of them are of one user: a browser opens six connections to an origin.
+pub(crate) const STREAMS_OF_USER: usize = 16;
 /// How many changes a stream may be behind. Then the page reads all objects again.
 pub(crate) const BEHIND: usize = 1024;
 /// How many of the last calls a stream begins with.
@@ -53,7 +55,11 @@ pub(crate) const RIGHTS_TIME: Duration = Duration::from_secs(30);
 /// How many decisions are kept for each user.
 pub(crate) const RIGHTS: usize = 10_000;
 /// How many requests to MCP servers are in flight at once.
-pub(crate) const MCP_REQUESTS: usize = 32;
+pub(crate) const MCP_REQUESTS: usize = 64;
+/// How many of them are of one user.
+pub(crate) const MCP_REQUESTS_OF_USER: usize = 16;
+/// How many bytes the messages of all of them have, beyond the first 16 KiB of each.
+pub(crate) const MESSAGES: usize = 64 << 20;
 /// How long the API server may take to name the pods of a server.
 pub(crate) const ENDPOINT_TIME: Duration = Duration::from_secs(5);
 /// How many EndpointSlices of a Service are considered.

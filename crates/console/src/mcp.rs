@@ -2,20 +2,20 @@
 
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
-use http::{HeaderMap, HeaderName, Method, Request, Response, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyDataStream, Full};
 use hyper::body::Incoming;
+use skep_auth::Place;
 use skep_gateway::{
-    body,
+    body::{self, CountedBytes},
     http::{Body, BodyError},
     outbound::UpstreamBody,
 };
-use tokio::sync::OwnedSemaphorePermit;
 use tracing::debug;
 
 use crate::{
     Console, Key,
-    access::Viewer,
+    access::{self, Viewer},
     limits,
     objects::Object,
     responses::{error, not_found},
@@ -27,6 +27,9 @@ const SERVER_AUTHORIZATION: HeaderName = HeaderName::from_static("x-skep-authori
 const PATH: &str = "/mcp";
 /// The kind whose only transport is streamable HTTP.
 const VIRTUAL: &str = "VirtualMCPServer";
+/// The type of what is shown as it is.
+const TEXT: &str = "text/plain; charset=utf-8";
+const BUSY: &str = "too many requests are in flight";
 const NO_ADDRESS: &str =
     "the server has no address for clients of streamable HTTP, or no pod behind its own Service";
 /// What a client of MCP sends.
@@ -39,13 +42,11 @@ const REQUEST: [HeaderName; 7] = [
     HeaderName::from_static("mcp-protocol-version"),
     HeaderName::from_static("mcp-session-id"),
 ];
-/// What a server sends. Its cookies and policies are not those of the console.
-const RESPONSE: [HeaderName; 4] = [
-    header::CONTENT_TYPE,
-    header::RETRY_AFTER,
-    header::WWW_AUTHENTICATE,
-    HeaderName::from_static("mcp-session-id"),
-];
+/// What a server sends. Its cookies and policies are not those of the console, and its challenge would open the browser's own sign-in
+/// dialog in the name of the console.
+const RESPONSE: [HeaderName; 2] = [header::RETRY_AFTER, HeaderName::from_static("mcp-session-id")];
+/// The types of messages. A browser shows anything else with the rights of the console's page, or runs it.
+const MESSAGES: [&str; 2] = ["application/json", "text/event-stream"];
 
 /// Forwards a request to the endpoint of this object.
 pub(crate) async fn forward(
@@ -64,15 +65,23 @@ pub(crate) async fn forward(
     if !matches!(head.method, Method::GET | Method::POST | Method::DELETE) {
         return error(StatusCode::METHOD_NOT_ALLOWED, "the method must be GET, POST or DELETE");
     }
-    let Ok(place) = console.requests.clone().try_acquire_owned() else {
-        return error(StatusCode::SERVICE_UNAVAILABLE, "too many requests are in flight");
+    // Also of a GET: what a server sends must not be opened as a page.
+    if !head.headers.contains_key(access::CONSOLE) {
+        return error(StatusCode::FORBIDDEN, "only the page of this console may send this request");
+    }
+    let Some(place) = console.requests.take_for(viewer.name().to_owned()) else {
+        return error(StatusCode::SERVICE_UNAVAILABLE, BUSY);
     };
-    let body = match tokio::time::timeout(limits::BODY_TIME, body::read(body, limits::MESSAGE)).await {
-        Ok(Ok(body)) => body,
+    let reading = body::read_counted(body, limits::MESSAGE, &console.messages);
+    let body = match tokio::time::timeout(limits::BODY_TIME, reading).await {
+        Ok(Ok((body, share))) => CountedBytes::new(body, share).into_bytes(),
         Ok(Err(body::ReadError::TooLarge)) => {
             return error(StatusCode::PAYLOAD_TOO_LARGE, "the message is too large");
         }
-        Ok(Err(_)) | Err(_) => return error(StatusCode::BAD_REQUEST, "the message did not arrive"),
+        Ok(Err(body::ReadError::Exhausted)) => return error(StatusCode::SERVICE_UNAVAILABLE, BUSY),
+        Ok(Err(body::ReadError::Broken)) | Err(_) => {
+            return error(StatusCode::BAD_REQUEST, "the message did not arrive");
+        }
     };
     let Some(uri) = address(console, viewer, &object).await else {
         return error(StatusCode::CONFLICT, NO_ADDRESS);
@@ -85,9 +94,16 @@ pub(crate) async fn forward(
     match console.client.send_once(request).await {
         Ok(response) => {
             let (head, body) = response.into_parts();
+            let Some(type_) = content_type(head.status, &head.headers) else {
+                return error(
+                    StatusCode::BAD_GATEWAY,
+                    "the server's response is neither JSON nor an event stream",
+                );
+            };
             let mut response = Response::new(Body::Made(held(body, place)));
             *response.status_mut() = head.status;
             *response.headers_mut() = selected(&head.headers, &RESPONSE);
+            response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(type_));
             response
         }
         Err(failure) => {
@@ -97,8 +113,17 @@ pub(crate) async fn forward(
     }
 }
 
+/// The type with which the page gets a response: that of a message, or text for what a server says about an error. None for a result that
+/// is no message.
+fn content_type(status: StatusCode, headers: &HeaderMap) -> Option<&'static str> {
+    let Some(type_) = headers.get(header::CONTENT_TYPE) else { return Some(TEXT) };
+    let name = type_.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let message = MESSAGES.into_iter().find(|message| message.eq_ignore_ascii_case(name));
+    message.or_else(|| (!status.is_success()).then_some(TEXT))
+}
+
 /// The body, which keeps its place until it ends.
-fn held(body: UpstreamBody, place: OwnedSemaphorePermit) -> BoxStream<'static, Result<Bytes, BodyError>> {
+fn held(body: UpstreamBody, place: Place<String>) -> BoxStream<'static, Result<Bytes, BodyError>> {
     let pieces = BodyDataStream::new(body).map(move |piece| {
         let _ = &place;
         piece.map_err(BodyError::from)
@@ -161,6 +186,28 @@ mod tests {
             ["http://169.254.169.254/mcp", "https://127.0.0.1/mcp", "http://127.0.0.1:4001/sse", "", "/mcp"]
         {
             assert!(local(url).await.is_none(), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_browser_gets_messages_and_text_of_a_server_and_nothing_that_it_would_run() {
+        let type_of = |status: u16, type_: &str| {
+            let headers = [(header::CONTENT_TYPE, HeaderValue::from_str(type_).unwrap())];
+            content_type(StatusCode::from_u16(status).unwrap(), &HeaderMap::from_iter(headers))
+        };
+        assert_eq!(type_of(200, "Application/JSON; charset=utf-7"), Some("application/json"));
+        assert_eq!(type_of(200, "text/event-stream"), Some("text/event-stream"));
+        assert_eq!(content_type(StatusCode::ACCEPTED, &HeaderMap::new()), Some(TEXT));
+        for type_ in [
+            "text/html",
+            "image/svg+xml",
+            "application/xhtml+xml",
+            "text/xml",
+            "",
+            "text/html, application/json",
+        ] {
+            assert_eq!(type_of(200, type_), None, "{type_}");
+            assert_eq!(type_of(404, type_), Some(TEXT), "{type_}");
         }
     }
 

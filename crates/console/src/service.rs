@@ -21,6 +21,8 @@ use crate::{
     responses::{busy, error, not_found},
 };
 
+/// Nothing is loaded or run, in an origin of its own.
+const DATA_POLICY: &str = "default-src 'none'; frame-ancestors 'none'; sandbox";
 /// The path of probes.
 const HEALTH: &str = "/health";
 
@@ -76,7 +78,7 @@ impl Console {
         let (head, body) = request.into_parts();
         let changed = match head.method {
             Method::POST => match timeout(limits::BODY_TIME, body::read(body, limits::SIGN_IN)).await {
-                Ok(Ok(body)) => self.access.sign_in(&body, peer).await,
+                Ok(Ok(body)) => self.access.sign_in(&head.headers, &body, peer).await,
                 Ok(Err(_)) | Err(_) => None,
             },
             Method::DELETE => self.access.sign_out(&head.headers),
@@ -111,6 +113,8 @@ impl Service for Console {
         async {
             let mut response = responding.await;
             let headers = response.headers_mut();
+            // The page has a policy of its own. All else is data: should a browser show it, it has no rights.
+            headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(DATA_POLICY));
             headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
             headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -1,7 +1,8 @@
 //! Access in a cluster, by the tokens of its users.
 //!
 //! A user signs in with their own Kubernetes token, or by a login at an OpenID provider whose ID tokens the API server accepts,
-//! once; then the page has a cookie. A proxy in front of the console that authenticates users itself can send their token with
+//! once; then the page has a cookie. On a port of the user's own machine, where `kubectl port-forward` leads, the page sends the session
+//! itself: servers on other ports of the same host would get a cookie as well. A proxy in front of the console that authenticates users itself can send their token with
 //! each request instead. What they may see is up to the API server: the
 //! console has no right to act as another user.
 
@@ -36,6 +37,9 @@ const COOKIE: &str = "__Host-skep-console";
 /// `Strict`.
 const LOGIN_COOKIE: &str = "__Host-skep-login";
 
+/// The beginning of a session that the page sends as a token. No token of a cluster begins so.
+const SESSION: &str = "skep-session-";
+
 /// Access by Kubernetes tokens.
 pub struct ClusterAccess {
     /// How the API server is reached, without credentials.
@@ -44,6 +48,13 @@ pub struct ClusterAccess {
     /// The places for sign-ins: each is a request to the API server that a stranger causes.
     sign_ins: Arc<Places>,
     login: Option<Login>,
+}
+
+/// A user who has signed in.
+struct Session {
+    id: String,
+    /// How long they stay signed in.
+    seconds: u64,
 }
 
 #[derive(Deserialize)]
@@ -69,9 +80,9 @@ impl ClusterAccess {
         self.login.as_ref().map(Login::host)
     }
 
-    /// The user that a request authenticates: by its token, or by its cookie.
+    /// The user that a request authenticates: by its token, or by its session.
     pub(super) async fn user(&self, headers: &HeaderMap, peer: IpAddr) -> Result<Arc<User>, Rejected> {
-        if let Some(token) = bearer(headers) {
+        if let Some(token) = bearer(headers).filter(|token| !token.starts_with(SESSION)) {
             if let Some(user) = self.users.find(token) {
                 return Ok(user);
             }
@@ -79,15 +90,18 @@ impl ClusterAccess {
             self.users.add(token, user.clone());
             return Ok(user);
         }
-        cookie(headers, COOKIE).and_then(|id| self.users.find(id)).ok_or(Rejected::Unauthenticated)
+        session(headers).and_then(|id| self.users.find(id)).ok_or(Rejected::Unauthenticated)
     }
 
-    pub(super) async fn sign_in(&self, body: &[u8], peer: IpAddr) -> Response<Body> {
+    pub(super) async fn sign_in(&self, headers: &HeaderMap, body: &[u8], peer: IpAddr) -> Response<Body> {
         let Ok(SignIn { token }) = serde_json::from_slice(body) else {
             return error(StatusCode::BAD_REQUEST, "the body must be {\"token\": \"...\"}");
         };
         match self.open_session(token.trim(), peer).await {
-            Ok(cookie) => with_cookies(response::empty(StatusCode::NO_CONTENT), &[cookie]),
+            Ok(session) if is_local(headers) => {
+                response::json(StatusCode::OK, json!({"session": session.id}).to_string())
+            }
+            Ok(session) => with_cookies(response::empty(StatusCode::NO_CONTENT), &[session.cookie()]),
             Err(response) => response,
         }
     }
@@ -123,7 +137,9 @@ impl ClusterAccess {
             self.open_session(&token, peer).await.map_err(|_| Failure::Cluster)
         };
         let (page, session) = match finished.await {
-            Ok(session) => ("/".to_owned(), Some(session)),
+            // Browsers do not send what follows the #, and the page removes it from the address.
+            Ok(session) if is_local(headers) => (format!("/#token={}", session.id), None),
+            Ok(session) => ("/".to_owned(), Some(session.cookie())),
             Err(failure) => (format!("/#login={}", failure.name()), None),
         };
         let mut response = response::empty(StatusCode::SEE_OTHER);
@@ -133,8 +149,8 @@ impl ClusterAccess {
         Some(with_cookies(response, &cookies))
     }
 
-    /// A session of the user of this token, as a cookie.
-    async fn open_session(&self, token: &str, peer: IpAddr) -> Result<String, Response<Body>> {
+    /// A session of the user of this token.
+    async fn open_session(&self, token: &str, peer: IpAddr) -> Result<Session, Response<Body>> {
         let user = match self.authenticate(token, peer).await {
             Ok(user) => user,
             Err(Rejected::Busy) => return Err(busy()),
@@ -144,16 +160,17 @@ impl ClusterAccess {
         if rand::fill(&mut id).is_err() {
             return Err(error(StatusCode::INTERNAL_SERVER_ERROR, "the system has no random numbers"));
         }
-        let id = URL_SAFE_NO_PAD.encode(id);
+        let id = format!("{SESSION}{}", URL_SAFE_NO_PAD.encode(id));
         self.users.add(&id, user);
-        Ok(session_cookie(&id, session_time(token).as_secs()))
+        Ok(Session { id, seconds: session_time(token).as_secs() })
     }
 
     pub(super) fn sign_out(&self, headers: &HeaderMap) -> Response<Body> {
-        if let Some(id) = cookie(headers, COOKIE) {
+        if let Some(id) = session(headers) {
             self.users.remove(id);
         }
-        with_cookies(response::empty(StatusCode::NO_CONTENT), &[session_cookie("", 0)])
+        let none = Session { id: String::new(), seconds: 0 };
+        with_cookies(response::empty(StatusCode::NO_CONTENT), &[none.cookie()])
     }
 
     /// The user of a token, by the API server.
@@ -196,8 +213,31 @@ fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     cookies.map(str::trim).find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
 }
 
-fn session_cookie(id: &str, seconds: u64) -> String {
-    format!("{COOKIE}={id}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={seconds}")
+/// The session that a request is of. A cookie counts only where this console sets one: on a user's own machine, a server on another port
+/// could have set it.
+fn session(headers: &HeaderMap) -> Option<&str> {
+    let token = bearer(headers).filter(|token| token.starts_with(SESSION));
+    token.or_else(|| cookie(headers, COOKIE).filter(|_| !is_local(headers)))
+}
+
+/// Whether the browser has reached the console at an address of its own machine.
+fn is_local(headers: &HeaderMap) -> bool {
+    let host = text(headers, &header::HOST).unwrap_or_default();
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+}
+
+impl Session {
+    fn cookie(&self) -> String {
+        let Self { id, seconds } = self;
+        format!("{COOKIE}={id}; Path=/; Secure; HttpOnly; SameSite=Strict; Max-Age={seconds}")
+    }
 }
 
 fn login_cookie(id: &str, seconds: u64) -> String {
@@ -225,7 +265,8 @@ mod tests {
         let url = format!("http://{}", api_server.local_addr().unwrap());
         let access = ClusterAccess::new(&Config::new(url.parse().unwrap()));
         let (stranger, user) = (IpAddr::from([203, 0, 113, 1]), IpAddr::from([203, 0, 113, 2]));
-        let signing_in = |peer| Box::pin(access.sign_in(br#"{"token": "t"}"#, peer));
+        let headers = HeaderMap::new();
+        let signing_in = |peer| Box::pin(access.sign_in(&headers, br#"{"token": "t"}"#, peer));
         let mut waiting: Vec<_> = (0..limits::SIGN_INS).map(|_| signing_in(stranger)).collect();
         let refused: Vec<_> = waiting.iter_mut().filter_map(|signed_in| signed_in.now_or_never()).collect();
         assert_eq!(refused.len(), limits::SIGN_INS - limits::OF_AN_ADDRESS, "it has its part");
@@ -235,5 +276,24 @@ mod tests {
         let by_header = |peer| access.user(&bearer, peer).now_or_never().map(|found| found.err());
         assert_eq!(by_header(stranger), Some(Some(Rejected::Busy)), "nor has it more by another path");
         assert_eq!(by_header(user), None);
+    }
+
+    #[test]
+    fn the_browsers_own_machine_is_known_by_its_names() {
+        let is_local = |host: &str| is_local(&HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]));
+        for host in [
+            "localhost",
+            "localhost:8080",
+            "LOCALHOST.:1",
+            "a.localhost:1",
+            "127.0.0.1:8080",
+            "127.1.2.3",
+            "[::1]:8080",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in ["", "console.example", "localhost.example:8080", "10.0.0.1:8080", "[2001:db8::1]:80"] {
+            assert!(!is_local(host), "{host}");
+        }
     }
 }

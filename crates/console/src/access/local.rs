@@ -87,6 +87,8 @@ mod tests {
             &[host, token, ("sec-fetch-site", "same-site")],
             &[host, token, ("origin", "http://127.0.0.1:5000")],
             &[host, token, ("origin", "null")],
+            // An address that someone opens.
+            &[host, token, ("sec-fetch-site", "none"), ("sec-fetch-mode", "navigate")],
         ] {
             assert_eq!(check(&access, &Method::GET, foreign), Err(Rejected::Foreign), "{foreign:?}");
         }

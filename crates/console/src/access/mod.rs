@@ -26,6 +26,7 @@ pub use login::Login;
 use users::User;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+const FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 /// A header that a page of another origin cannot send without the consent of this one.
 pub(crate) const CONSOLE: HeaderName = HeaderName::from_static("x-skep-console");
 
@@ -82,10 +83,15 @@ impl Access {
     }
 
     /// Signs a user in, by the token in this body.
-    pub(crate) async fn sign_in(&self, body: &[u8], peer: IpAddr) -> Option<Response<Body>> {
+    pub(crate) async fn sign_in(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        peer: IpAddr,
+    ) -> Option<Response<Body>> {
         match self {
             Self::Local(_) => None,
-            Self::Cluster(access) => Some(access.sign_in(body, peer).await),
+            Self::Cluster(access) => Some(access.sign_in(headers, body, peer).await),
         }
     }
 
@@ -214,8 +220,10 @@ fn check_origin(method: &Method, headers: &HeaderMap) -> Result<(), Rejected> {
         origin_host.is_some_and(|origin| origin.eq_ignore_ascii_case(host))
     };
     let is_other_origin = text(headers, &header::ORIGIN).is_some_and(|origin| !is_own(origin));
+    // Data is for the scripts of the page: nobody opens it as a page of its own.
+    let is_page = text(headers, &FETCH_MODE) == Some("navigate");
     let changes = !matches!(*method, Method::GET | Method::HEAD);
-    if is_other_site || is_other_origin || (changes && !headers.contains_key(CONSOLE)) {
+    if is_other_site || is_other_origin || is_page || (changes && !headers.contains_key(CONSOLE)) {
         return Err(Rejected::Foreign);
     }
     Ok(())

@@ -10,16 +10,14 @@ use futures::{StreamExt, stream};
 use http::{Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
+use skep_auth::Place;
 use skep_gateway::{
     Connections,
     http::{Body, events},
     middleware::{Call, Traffic},
 };
 use tokio::{
-    sync::{
-        OwnedSemaphorePermit,
-        broadcast::{self, error::RecvError},
-    },
+    sync::broadcast::{self, error::RecvError},
     time::{Instant, Interval, MissedTickBehavior, interval, timeout},
 };
 
@@ -33,7 +31,7 @@ pub(super) fn stream(console: &Console, viewer: Viewer, query: &str) -> Response
     let Some(wanted) = Wanted::of(query) else {
         return error(StatusCode::BAD_REQUEST, "calls must be all, or KIND/NAMESPACE/NAME");
     };
-    let Ok(place) = console.streams.clone().try_acquire_owned() else {
+    let Some(place) = console.streams.take_for(viewer.name().to_owned()) else {
         return error(StatusCode::SERVICE_UNAVAILABLE, "too many pages are open: close one");
     };
     let ticks = |time| {
@@ -119,7 +117,7 @@ struct State {
     traffic_ticks: Interval,
     last: Instant,
     _viewing: Viewing,
-    _place: OwnedSemaphorePermit,
+    _place: Place<String>,
 }
 
 #[derive(Serialize)]

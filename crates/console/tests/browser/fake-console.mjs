@@ -9,11 +9,11 @@ import { cluster, detail } from "./fake-objects.mjs";
 
 const WEB = fileURLToPath(new URL("../../web", import.meta.url));
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
-const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' blob:; form-action 'none'; " +
-  "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+const POLICY = await readFile(new URL("../../src/content-security-policy", import.meta.url), "utf8");
 
 export const TOKEN = "a-local-token";
+/** On this machine, a console has no cookie. */
+const SESSION = "skep-session-of-alice";
 
 /** @param {{rows?: number, mode?: "local" | "cluster", provider?: string}} options */
 export async function startFakeConsole({ rows = 40, mode = "local", provider = "" } = {}) {
@@ -67,13 +67,15 @@ class FakeConsole {
     if (url.pathname === "/health") return response.end("ok\n");
     if (url.pathname === "/login/callback") return this.finishLogin(url, response);
     if (!url.pathname.startsWith("/api/")) return this.file(url.pathname, response);
-    if (request.method !== "GET" && request.headers["x-skep-console"] !== "1")
+    const isMarked = request.headers["x-skep-console"] === "1";
+    if ((request.method !== "GET" || url.pathname.startsWith("/api/mcp/")) && !isMarked)
       return json(response, 403, { error: "no header" });
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
     if (path[0] === "login" && this.provider)
       return json(response, 200, { location: `${this.origin}/login/callback?as=${this.user}` });
-    const isAllowed = this.mode === "local" ? request.headers.authorization === `Bearer ${this.token}` : this.isSignedIn;
+    const credential = this.mode === "local" ? this.token : this.isSignedIn && SESSION;
+    const isAllowed = request.headers.authorization === `Bearer ${credential}`;
     if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode, provider: this.provider });
     if (path[0] === "session" && request.method === "DELETE")
       return ((this.isSignedIn = false), response.writeHead(204).end());
@@ -103,14 +105,14 @@ class FakeConsole {
   /** The page of the provider is left out: it sends the browser back at once. */
   finishLogin(url, response) {
     this.isSignedIn = url.searchParams.get("as") === "alice";
-    response.writeHead(303, { Location: this.isSignedIn ? "/" : "/#login=refused" }).end();
+    response.writeHead(303, { Location: this.isSignedIn ? `/#token=${SESSION}` : "/#login=refused" }).end();
   }
 
   async signIn(request, response) {
     const { token } = JSON.parse(await body(request));
     if (token !== "good") return json(response, 401, { error: "the token is not valid" });
     this.isSignedIn = true;
-    response.writeHead(204).end();
+    json(response, 200, { session: SESSION });
   }
 
   stream(url, request, response) {

@@ -170,6 +170,13 @@ async fn a_user_logs_in_at_dex_and_sees_what_the_cluster_lets_them_get() {
     assert!((1..=90).contains(&seconds), "the session ends with the ID token: {session}");
     assert!(cleared.starts_with("__Host-skep-login=;") && cleared.ends_with("Max-Age=0"), "{cleared}");
 
+    // On a port of the user's machine, the session is in what a browser does not send.
+    let mut local = Browser::new(address);
+    local.0.headers.insert(header::HOST, HeaderValue::from_static("localhost:8080"));
+    let to_page = local.end(&log_in_at(&dex, &local.begin().await, &redirect_uri)).await;
+    assert!(to_page.location.starts_with("/#token=skep-session-"), "{}", to_page.location);
+    assert_eq!(to_page.session(), None);
+
     // The same code is worth nothing a second time.
     assert_eq!(ann.end(&back).await.session(), None);
 

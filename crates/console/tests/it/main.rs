@@ -5,7 +5,9 @@
 mod calls;
 mod connections;
 mod events;
+mod local;
 mod login;
+mod session;
 mod try_it;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -130,7 +132,12 @@ struct Page {
 
 impl Page {
     fn new(address: SocketAddr) -> Self {
-        let host = HeaderValue::from_str(&address.to_string()).unwrap();
+        Self::at(address, "console.example")
+    }
+
+    /// Its browser knows the console by this name.
+    fn at(address: SocketAddr, host: &str) -> Self {
+        let host = HeaderValue::from_str(host).unwrap();
         Self { address, headers: HeaderMap::from_iter([(header::HOST, host)]) }
     }
 

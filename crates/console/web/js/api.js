@@ -1,7 +1,7 @@
 // @ts-check
 // Requests to the console's own API.
 
-import { authorization } from "./token.js";
+import { authorization, keep } from "./token.js";
 
 /**
  * @typedef {{kind: string, namespace: string, name: string}} Ref
@@ -28,7 +28,7 @@ import { authorization } from "./token.js";
  * @typedef {{mode: string, user: string, version: string, links: Link[]}} Session
  */
 
-/** Every request that changes something has it: no page of another origin can send it. */
+/** Every request that changes something or goes to a server has it: no page of another origin can send it, and no address. */
 export const MARK = { "X-Skep-Console": "1" };
 
 export class ApiError extends Error {
@@ -80,12 +80,15 @@ export async function failure(response) {
 export const session = () => request("/api/session");
 
 /** @param {string} token */
-export const signIn = (token) =>
-  request("/api/session", {
+export async function signIn(token) {
+  const { session } = await request("/api/session", {
     method: "POST",
     headers: { ...MARK, "Content-Type": "application/json" },
     body: JSON.stringify({ token }),
   });
+  // Elsewhere the console has set a cookie.
+  if (session) keep(session);
+}
 
 /** Begins a login at the provider.
  * @returns {Promise<string>} where it goes on */

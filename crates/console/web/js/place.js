@@ -11,7 +11,7 @@ export function keepPlace() {
 export function returnToPlace() {
   const place = sessionStorage.getItem(KEY);
   sessionStorage.removeItem(KEY);
-  if (place?.startsWith("#/") && !location.hash) history.replaceState(null, "", place);
+  if (place?.startsWith("#/") && ["", "#/"].includes(location.hash)) history.replaceState(null, "", place);
 }
 
 /** Why a login failed, in the address. It is removed there. */

@@ -1,9 +1,11 @@
 // @ts-check
 // Texts of servers are hostile until proven otherwise: what a reader cannot see is shown.
 
-// Control characters but tab and line feed; those that reorder a text, as in "\u202Egnp.exe"; and the tags of Unicode, which are
-// invisible to people and legible to models.
-const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069\u{e0000}-\u{e007f}]/gu;
+// Control characters but tab and line feed; separators of lines; and all that Unicode lets a font leave out: what reorders a text, as in
+// "\u202Egnp.exe", what joins words, variation selectors and tags, which are invisible to people and legible to models. An emoji keeps the
+// one selector or joiner that gives it its shape.
+const INVISIBLE =
+  /(?!(?<=\p{Emoji})\ufe0f|(?<=[\p{Emoji}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u2028\u2029\ufff9-\ufffb\p{Default_Ignorable_Code_Point}]/gu;
 
 /** How many characters of a text are shown before someone wants all. */
 export const SHOWN = 20_000;

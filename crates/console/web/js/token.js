@@ -1,6 +1,6 @@
 // @ts-check
-// The token of a local console. `skep run` prints it as part of the address, as a fragment, which browsers never send. There is no
-// cookie, because all ports of a host share cookies.
+// The token of a local console, or the session at one that is reached at an address of this machine. `skep run` prints its token as part
+// of the address, as a fragment, which browsers never send. There is no cookie, because all ports of a host share cookies.
 
 const PLACE = "skep.token";
 let token = stored();
@@ -47,7 +47,7 @@ export function replaceToken() {
 }
 
 /** @param {string} value */
-function keep(value) {
+export function keep(value) {
   token = value;
   try {
     sessionStorage.setItem(PLACE, token);

@@ -6,6 +6,7 @@ use anyhow::{Context, anyhow, bail, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Api, ResourceExt};
 use serde_json::Value;
+use skep_api::conditions::PolicyWarning;
 use skep_config::{RunConfig, field::joined, objects, paths};
 use skep_operator::{
     render::{Rendered, render},
@@ -65,6 +66,7 @@ pub(crate) fn subjects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec
         .block_on(render(manifests.objects.clone(), settings))
         .map_err(|error| anyhow::anyhow!("{}{error}", manifests.place_of(&error)))?;
     let servers = rendered.iter().filter(|rendered| is_server(rendered.target.kind.kind));
+    let servers = servers.inspect(|rendered| warn(&rendered.owner, &rendered.status));
     let subjects: Vec<Subject> =
         servers.map(|rendered| subject(rendered, &manifests)).collect::<Result<_, _>>()?;
     ensure!(
@@ -73,6 +75,16 @@ pub(crate) fn subjects(files: &[PathBuf], namespace: &str) -> anyhow::Result<Vec
         files.place()
     );
     Ok(subjects)
+}
+
+/// Says which policies are likely mistakes, by the conditions in a status.
+fn warn(owner: &str, status: &Value) {
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    let is_warning =
+        |condition: &&Value| condition["type"] == PolicyWarning::TYPE && condition["status"] == "True";
+    for condition in conditions.filter(is_warning) {
+        eprintln!("warning: {owner}: {}", condition["message"].as_str().unwrap_or_default());
+    }
 }
 
 fn is_server(kind: &str) -> bool {
@@ -124,6 +136,7 @@ impl Subject {
         let Some(kind) = KINDS.into_iter().find(|known| *known == kind) else {
             bail!("{kind} {name} cannot be explained");
         };
+        warn(&format!("{kind} {name}"), &object.data["status"]);
         let is_virtual = kind == "VirtualMCPServer";
         let (map, file) = match is_virtual {
             true => (objects::vmcp_config(&name), paths::VMCP_CONFIG_FILE),

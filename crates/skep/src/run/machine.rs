@@ -74,7 +74,19 @@ pub(super) fn listener(configured: Option<u16>, id: &str) -> Result<TcpListener,
         return bind(port).map_err(taken);
     }
     let free = usual_ports(id).chain([0]).find_map(|port| bind(port).ok());
-    free.ok_or_else(|| FieldError::new("", "no free port on 127.0.0.1"))
+    let listener = free.ok_or_else(|| FieldError::new("", "no free port on 127.0.0.1"))?;
+    let (usual, port) = (usual_ports(id).next(), listener.local_addr().ok().map(|address| address.port()));
+    if let (Some(usual), Some(port)) = (usual, port)
+        && usual != port
+    {
+        warn!(
+            server = id,
+            usual,
+            port,
+            "another process has the usual port of this server, and is what clients with its usual URL reach"
+        );
+    }
+    Ok(listener)
 }
 
 fn bind(port: u16) -> io::Result<TcpListener> {

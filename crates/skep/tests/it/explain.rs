@@ -263,3 +263,63 @@ fn a_call_of_a_virtual_server_is_explained_with_the_backend_that_gets_it_and_wit
     let (code, text, error) = skep(&["test", "-f", tests.to_str().unwrap()]);
     assert_eq!((code, text.lines().last()), (Some(0), Some("1 tests passed")), "{text}{error}");
 }
+
+/// The file with a server that has these policies.
+fn with_policies(name: &str, policies: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("server.yaml");
+    let server = format!(
+        "
+apiVersion: toolhive.stacklok.dev/v1beta1
+kind: MCPServer
+metadata: {{name: demo}}
+spec:
+  image: demo
+  transport: stdio
+  authzConfig:
+    type: inline
+    inline:
+      policies: {policies}
+"
+    );
+    fs::write(&file, server).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_policy_that_cannot_be_evaluated_is_the_reason_also_if_another_one_permits() {
+    let policies = r#"['@id("readers") permit(principal, action, resource) when { resource.readOnlyHint == true };',
+        'permit(principal, action, resource == Tool::"echo");']"#;
+    let file = with_policies("failing-policy", policies);
+    let (code, text, _) = skep(&["explain", "-f", &file, "--tool", "echo"]);
+    assert_eq!(code, Some(3), "{text}");
+    let reason = "readers (policies[0]) could not be evaluated at \"resource.readOnlyHint\": this request has none, so what the policy \
+                  decides is unknown; write resource has readOnlyHint && ...\n";
+    assert!(text.contains(reason) && !text.contains("policies[1]"), "{text}");
+}
+
+#[test]
+fn a_policy_that_is_likely_a_mistake_is_said_where_it_is_explained_and_tested() {
+    let file =
+        with_policies("mistaken-policy", r#"['permit(principal, action == Action::"cal_tool", resource);']"#);
+    let warning = "warning: MCPServer demo: ";
+    let (code, text, errors) = skep(&["explain", "-f", &file, "--tool", "echo"]);
+    assert_eq!((code, text.contains("no policy permits it")), (Some(3), true), "{text}");
+    assert!(errors.contains(warning) && errors.contains("use call_tool"), "{errors}");
+    let tests = PathBuf::from(&file).with_file_name("tests.yaml");
+    fs::write(&tests, "manifests: [server.yaml]\ntests: [{name: one, tool: echo, expect: denied}]\n")
+        .unwrap();
+    let (code, text, errors) = skep(&["test", "-f", tests.to_str().unwrap()]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(errors.contains(warning) && errors.contains("use call_tool"), "{errors}");
+}
+
+#[test]
+fn a_composite_tool_of_a_file_is_answered_with_the_tools_of_its_steps() {
+    let file = repository("examples/workflows.yaml");
+    let file = file.to_str().unwrap();
+    let (code, text, _) = skep(&["explain", "-f", file, "--server", "announcements", "--tool", "announce"]);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains("it runs a workflow, which calls demo-steps_time, demo-steps_echo:"), "{text}");
+}

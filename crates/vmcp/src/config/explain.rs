@@ -15,7 +15,7 @@ use skep_mcp::{List, Method};
 use super::{Listen, Settings, chain, own_tools, view_policy};
 use crate::{
     ConfigError,
-    catalog::{Catalog, Item, Lists, Member, Provider},
+    catalog::{Catalog, Composite, Item, Lists, Member, Provider},
     front::entry_hints,
     search::InnerCall,
     views::ViewPolicy,
@@ -87,7 +87,8 @@ impl Settings {
         if config.optimizer.is_some() {
             InnerCall::unwrap(&mut exchange).map_err(|_| ConfigError::new("the call in it is malformed"))?;
         }
-        let catalog = catalog(&view_policy(config), offers);
+        let policy = view_policy(config);
+        let catalog = catalog(&policy, offers);
         let target = target(&exchange);
         let is_call = method_of(&exchange) == Some(Method::ToolsCall);
         if is_call {
@@ -101,7 +102,7 @@ impl Settings {
             return Ok(Explained { steps, destination: None });
         }
         let destination = if is_call {
-            self.destination(&catalog, &target, offers)
+            self.destination(&policy, &catalog, &target, offers)
         } else {
             Some(unknown(offers, |_| true))
         };
@@ -129,20 +130,33 @@ impl Settings {
     }
 
     /// Where a call of this tool goes. None: no backend can have it.
-    fn destination(&self, catalog: &Catalog, tool: &str, offers: &[Offer]) -> Option<Destination> {
+    fn destination(
+        &self,
+        policy: &ViewPolicy,
+        catalog: &Catalog,
+        tool: &str,
+        offers: &[Offer],
+    ) -> Option<Destination> {
         // They are answered before the catalog is looked at.
         if own_tools(&self.config).contains(&tool) {
             return Some(Destination::Own);
         }
+        let workflow = |composite: &Composite| {
+            let calls = composite.workflow.tools().map(str::to_owned).collect();
+            Some(Destination::Workflow { calls })
+        };
         let Some(entry) = catalog.table(List::Tools).get(tool) else {
             let has_others = |offer: &Offer| offer.has_others;
-            return offers.iter().any(has_others).then(|| unknown(offers, has_others));
+            if !offers.iter().any(has_others) {
+                return None;
+            }
+            // Of those that are not known, one may have the tools of its steps.
+            let composite = policy.composites.iter().find(|composite| *composite.name == *tool);
+            return composite
+                .map_or_else(|| Some(unknown(offers, has_others)), |composite| workflow(composite));
         };
         let origin = match &entry.provider {
-            Provider::Composite(composite) => {
-                let calls = composite.workflow.tools().map(str::to_owned).collect();
-                return Some(Destination::Workflow { calls });
-            }
+            Provider::Composite(composite) => return workflow(composite),
             Provider::Scripts => return Some(Destination::Own),
             Provider::Backend(origin) => origin,
         };

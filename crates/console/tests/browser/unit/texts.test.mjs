@@ -11,6 +11,17 @@ test("characters that cannot be seen are shown", () => {
   assert.equal(visible("a\u0000b\u001b[31m\u007f\u0085\u{e0041}\tc\r\nd\re"), "a␀b␛[31m␡⟨U+0085⟩⟨U+E0041⟩\tc\nd␍e");
 });
 
+test("characters without a shape are shown, and emoji keep theirs", () => {
+  const invisible = ["00AD", "034F", "061C", "115F", "180E", "200B", "200C", "200D", "200F", "2028", "2060", "2064", "206A", "3164"];
+  for (const code of [...invisible, "FE00", "FE0F", "FEFF", "FFF9", "E0001", "E0100", "E01EF"]) {
+    const character = String.fromCodePoint(Number.parseInt(code, 16));
+    assert.equal(visible(`a${character}b`), `a⟨U+${code}⟩b`);
+  }
+  const shaped = "⚠️ 👩‍🚀 ❤️‍🔥 👩🏽‍🚀 zażółć עברית हिन्दी";
+  assert.equal(visible(shaped), shaped);
+  assert.equal(visible("⚠️\ufe0f\u200d"), "⚠️⟨U+FE0F⟩⟨U+200D⟩");
+});
+
 test("a long text comes in pieces that end at line breaks, if it has some", () => {
   const line = `${"x".repeat(SHOWN - 10)}\n`;
   for (const text of ["", "a\nb", line.repeat(3), "y".repeat(SHOWN * 2 + 5), `${line}${"z".repeat(SHOWN * 2)}`]) {

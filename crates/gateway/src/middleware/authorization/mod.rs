@@ -11,7 +11,8 @@ use std::{borrow::Cow, collections::HashSet, sync::Arc};
 use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use serde_json::{Map, Value};
 use skep_authz::{
-    Action, Authorizer, Decision, Document, Hints, Principal, PrincipalKind, Resource, Treatment, treatment,
+    Action, Authorizer, Decision, Denial, Document, Hints, Principal, PrincipalKind, Resource, Treatment,
+    treatment,
 };
 use skep_config::run_config;
 use skep_mcp::{Rejection, TargetKind};
@@ -296,11 +297,12 @@ impl AuthorizationRequest<'_> {
     /// Which policies decide about it.
     fn reasons(&self, authorizer: &Authorizer, callers: &Callers) -> Vec<String> {
         let (principal, resource) = (self.principal(), self.resource());
-        let determining = authorizer.determining(&principal, self.action, &resource, self.arguments());
-        let decision = self.decision(authorizer, callers);
-        if let (true, Decision::Deny(denial)) = (determining.is_empty(), decision) {
-            return vec![denial.to_string()];
+        // If a policy failed, others may permit the request, and do not decide.
+        match self.decision(authorizer, callers) {
+            Decision::Allow | Decision::Deny(Denial::Forbidden(_)) => {}
+            Decision::Deny(denial) => return vec![authorizer.explained(&denial)],
         }
+        let determining = authorizer.determining(&principal, self.action, &resource, self.arguments());
         let one_line = |text: String| text.split_whitespace().collect::<Vec<_>>().join(" ");
         determining.into_iter().map(|(name, text)| format!("{name}: {}", one_line(text))).collect()
     }

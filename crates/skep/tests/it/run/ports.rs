@@ -20,6 +20,7 @@ fn an_occupied_port_of_a_server_is_replaced_by_another() {
     let first = Run::start(&text);
     let second = Run::start(&text);
     assert_ne!(first.address("ports-taken"), second.address("ports-taken"));
+    second.expect_output("another process has the usual port of this server");
     assert_eq!(second.client("ports-taken").tools().len(), 3);
 }
 
