@@ -54,6 +54,13 @@ impl Places {
     }
 }
 
+impl<K: Eq + Hash> Place<K> {
+    /// How many places are taken, with this one.
+    pub fn taken(&self) -> usize {
+        self.places.taken.lock().unwrap_or_else(PoisonError::into_inner).all
+    }
+}
+
 impl<K: Eq + Hash> Drop for Place<K> {
     fn drop(&mut self) {
         let mut taken = self.places.taken.lock().unwrap_or_else(PoisonError::into_inner);

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::{HeaderMap, HeaderName, header};
+use http::{HeaderMap, HeaderName, HeaderValue, header};
 use skep_mcp::header as mcp;
 
 /// The revision, on every request since 2025-06-18.
@@ -23,7 +23,36 @@ pub(crate) static FORWARDED_PROTO: HeaderName = HeaderName::from_static(PROTO);
 
 /// Whether a header is about where a request comes from, as the proxies on its way claim.
 pub(crate) fn is_forwarded(name: &HeaderName) -> bool {
-    matches!(name.as_str(), "forwarded" | FOR | HOST | PROTO | "x-real-ip")
+    matches!(
+        name.as_str(),
+        "forwarded"
+            | FOR
+            | HOST
+            | PROTO
+            | "x-forwarded-port"
+            | "x-forwarded-prefix"
+            | "x-forwarded-server"
+            | "x-real-ip"
+            | "x-client-ip"
+            | "true-client-ip"
+    )
+}
+
+/// The name that servers which know no difference between `_` and `-`, as those of CGI and WSGI, take this one for.
+pub(crate) fn folded(name: &HeaderName) -> Option<HeaderName> {
+    name.as_str().contains('_').then(|| name.as_str().replace('_', "-").parse().ok()).flatten()
+}
+
+/// Sets a header, in place of all that a server could take for it.
+pub(crate) fn set_alone(headers: &mut HeaderMap, name: &HeaderName, value: HeaderValue) {
+    let wanted = folded(name).unwrap_or_else(|| name.clone());
+    let alike: Vec<HeaderName> = headers
+        .keys()
+        .filter(|other| *other == wanted || folded(other).as_ref() == Some(&wanted))
+        .cloned()
+        .collect();
+    alike.iter().for_each(|other| drop(headers.remove(other)));
+    headers.insert(name, value);
 }
 
 /// Strips what belongs to one connection, by standard or because the `Connection` header names it.
@@ -36,9 +65,8 @@ pub fn strip_hop_by_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(header::CONNECTION)
         .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
+        .flat_map(|value| value.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
         .collect();
     for name in found.iter().chain(&named) {
         headers.remove(name);

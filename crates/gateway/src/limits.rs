@@ -76,6 +76,10 @@ pub const WRITE_TIME: Duration = Duration::from_secs(60);
 /// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are
 /// connections, and a token may have half of it.
 pub const HEAD: usize = 64 << 10;
+/// From how many connections on a new one has [`SMALL_HEAD`] instead.
+pub const LARGE_HEADS: usize = 2_000;
+/// The largest head then: together they take no more than a small pod has.
+pub const SMALL_HEAD: usize = 16 << 10;
 /// How long the head of a request for metrics may take.
 pub const HEAD_TIME: Duration = Duration::from_secs(10);
 /// How long a connection may wait for the start of its next request and all its headers: longer than the minute for
@@ -166,6 +170,8 @@ pub const CALLERS_BYTES: usize = 32 << 20;
 pub const AUDIT_ENTRIES: usize = 8_192;
 /// How many bytes of them wait.
 pub const AUDIT_BYTES: usize = 16 << 20;
+/// The longest text of a request in an entry, apart from the data that the configuration wants. A longer one is truncated.
+pub const AUDIT_TEXT: usize = 1 << 10;
 /// The largest body that is signed for AWS.
 pub const SIGNED_BODY: usize = 10 << 20;
 /// The stack of a thread that serves connections: enough for the largest policy, so that none needs another stack for each

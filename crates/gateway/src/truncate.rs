@@ -6,10 +6,15 @@ use crate::limits;
 
 /// A text of at most [`limits::LABEL_BYTES`].
 pub(crate) fn truncate(text: &str) -> Cow<'_, str> {
-    if text.len() <= limits::LABEL_BYTES {
+    truncate_to(text, limits::LABEL_BYTES)
+}
+
+/// A text of at most this many bytes.
+pub(crate) fn truncate_to(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
         return Cow::Borrowed(text);
     }
-    let end = text.floor_char_boundary(limits::LABEL_BYTES - 3);
+    let end = text.floor_char_boundary(most - 3);
     Cow::Owned(format!("{}...", &text[..end]))
 }
 

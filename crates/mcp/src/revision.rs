@@ -158,18 +158,18 @@ pub fn era(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<Era, Revisi
     }
 }
 
-/// Checks that the headers `Mcp-Method` and `Mcp-Name` of a Modern message match its body.
+/// Checks that the headers `Mcp-Method` and `Mcp-Name` of a message match its body.
 ///
 /// To be checked before any policy: a proxy in front may have decided on the headers, and the server will act on the
-/// body. Requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. Optional
+/// body. Modern requests must have `Mcp-Method`, and those that call a tool, get a prompt or read a resource `Mcp-Name`. Optional
 /// headers must match as well, such as the `Mcp-Name` of tasks.
-pub fn check_mirrors(headers: &Headers<'_>, envelope: &Envelope<'_>) -> Result<(), RevisionFault> {
+pub fn check_mirrors(headers: &Headers<'_>, envelope: &Envelope<'_>, era: Era) -> Result<(), RevisionFault> {
     let Some(method) = envelope.method_name() else {
         return absent("Mcp-Method", headers.method, "is set for a message without a method");
     };
     let plain = |value| std::str::from_utf8(value).ok().map(Cow::Borrowed);
     let request = matches!(envelope.message(), Message::Request { .. });
-    let need = if request { Need::Required } else { Need::Optional };
+    let need = if request && era == Era::Modern { Need::Required } else { Need::Optional };
     same("Mcp-Method", headers.method, need, &method, plain)?;
     let named = envelope.method().is_some_and(Method::requires_name_header);
     let target = match envelope.target() {

@@ -71,6 +71,10 @@ pub const STDIO_QUEUE: usize = 64;
 pub const STDIO_OWN_QUEUE: usize = 20_000;
 /// How many requests a stdio server has at once.
 pub const STDIO_REQUESTS: usize = 10_000;
+/// How many of them are of one caller.
+pub const STDIO_REQUESTS_OF_A_CALLER: usize = 1_000;
+/// The same for anonymous callers at one address.
+pub const STDIO_REQUESTS_OF_AN_ADDRESS: usize = 5_000;
 /// How many of them are of one session.
 pub const SESSION_REQUESTS: usize = 256;
 /// How many requests of a stdio server wait for a client's response.
@@ -103,5 +107,7 @@ pub const SWEEP: Duration = Duration::from_secs(30);
 pub const STREAM_EVENTS: usize = 256;
 /// How many bytes wait for the reader of a stream, apart from one event that may be larger.
 pub const STREAM_BYTES: usize = 4 << 20;
+/// How many of them are not counted among [`BODIES`].
+pub const STREAM_UNCOUNTED: usize = 16 << 10;
 /// How often something is sent on a stream on which nothing happens.
 pub const KEEP_ALIVE: Duration = Duration::from_secs(30);

@@ -141,7 +141,7 @@ fn whole(
 }
 
 /// The decision of Cedar, the policies that determine it, and those that fail.
-type Seen = (cedar_policy::Decision, Vec<String>, Vec<(String, Option<String>)>);
+type Seen = (cedar_policy::Decision, Vec<String>, Vec<Denial>);
 
 fn seen(response: Result<Response, Denial>) -> Result<Seen, Denial> {
     response.map(|response| {
@@ -149,7 +149,7 @@ fn seen(response: Result<Response, Denial>) -> Result<Seen, Denial> {
         let mut reasons: Vec<_> = diagnostics.reason().map(ToString::to_string).collect();
         let mut failures: Vec<_> = diagnostics.errors().map(failure).collect();
         reasons.sort();
-        failures.sort();
+        failures.sort_by_key(ToString::to_string);
         (response.decision(), reasons, failures)
     })
 }

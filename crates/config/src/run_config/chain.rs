@@ -32,7 +32,7 @@ const UNNAMED: &str = "default";
 /// The middleware chain, outermost first.
 ///
 /// The order matters for security: the caller is authenticated before any decision, and authorization comes after all
-/// that changes the request. Rate limits count only calls of authenticated callers.
+/// that changes the request. Rate limits count only calls that are permitted: others would use up what all callers share.
 pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainError> {
     let mut chain = vec![Middleware::BodyLimit(BodyLimit::default())];
     chain.extend(config.audit_config.clone().map(|audit| {
@@ -58,13 +58,13 @@ pub(super) fn middleware(config: &RunConfig) -> Result<Vec<Middleware>, ChainErr
             transport: config.transport,
         })
     }));
-    if let Some(limits) = &config.rate_limit_config {
-        chain.push(Middleware::RateLimit(rate_limit(config, limits)?));
-    }
     chain.extend(webhooks(config, &config.mutating_webhooks).map(Middleware::MutatingWebhook));
     chain.extend(webhooks(config, &config.validating_webhooks).map(Middleware::ValidatingWebhook));
     if let Some(document) = &config.authz_config {
         chain.push(Middleware::Authorization(authorization(config, document)?));
+    }
+    if let Some(limits) = &config.rate_limit_config {
+        chain.push(Middleware::RateLimit(rate_limit(config, limits)?));
     }
     if let Some(sts) = &config.aws_sts_config {
         needs_token(config, "AWS STS")?;
@@ -214,10 +214,10 @@ mod tests {
             "tool-call-filter",
             "mcp-parser",
             "telemetry",
-            "ratelimit",
             "mutating-webhook",
             "validating-webhook",
             "authorization",
+            "ratelimit",
             "awssts",
             "header-forward",
             "recovery",

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hyper::{server::conn::http1, service::service_fn};
 use k8s_openapi::api::{authentication::v1::TokenRequestSpec, discovery::v1::EndpointSlice};
 use skep_config::{calls, run_config::Oidc};
@@ -185,6 +186,10 @@ async fn what_reaches_a_hostile_proxy_is_good_for_nothing_else() {
     let cookie = page.headers[header::COOKIE].to_str().unwrap();
     assert!(!seen.iter().any(|text| text.contains(&users) || text.contains(cookie)), "nothing of the user");
     let stolen = &seen[1];
+    let claims = URL_SAFE_NO_PAD.decode(stolen.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    let life = claims["exp"].as_u64().unwrap() - claims["iat"].as_u64().unwrap();
+    assert_eq!(life, 600, "it is good for ten minutes");
     // Not at another proxy.
     let mut headers = HeaderMap::new();
     headers.insert(header::AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {stolen}")).unwrap());

@@ -55,6 +55,14 @@ impl Budget {
         Self { units: self.units.clone(), holder }
     }
 
+    /// A share of so many bytes, of which all are counted.
+    pub fn take(&self, bytes: usize) -> Result<Share, Exhausted> {
+        let mut share = self.share();
+        share.bytes = FREE;
+        share.grow(bytes)?;
+        Ok(share)
+    }
+
     /// The share of a body that has not been read yet.
     pub fn share(&self) -> Share {
         Share { budget: self.clone(), bytes: 0, taken: None }
@@ -88,6 +96,11 @@ impl Share {
     /// The share of another body of the same request.
     pub fn another(&self) -> Self {
         self.budget.share()
+    }
+
+    /// What the caller of that request may have of the same budget.
+    pub(crate) fn part_of(&self, holder: Holder) -> Budget {
+        self.budget.part_of(Some(holder))
     }
 
     /// Whether it takes anything: the beginning of a body does not.
@@ -186,6 +199,9 @@ mod tests {
         drop((first, second));
         other.grow(7 << 10).unwrap();
         drop(other);
+        let all = budget.take(60 << 10).unwrap();
+        assert!(budget.take(1).is_err());
+        drop(all);
         assert_eq!(budget.units.free.available_permits(), 60);
         assert!(budget.units.held.lock().unwrap().is_empty());
     }

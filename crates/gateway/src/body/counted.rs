@@ -21,6 +21,11 @@ impl CountedBytes {
         Self { bytes, share: Some(share).filter(Share::is_counted).map(Arc::new) }
     }
 
+    /// Whether they count already.
+    pub fn are_counted(&self) -> bool {
+        self.share.is_some()
+    }
+
     /// What was made of them. It counts in their place.
     pub fn remade(&self, bytes: impl Into<Bytes>) -> Self {
         Self { bytes: bytes.into(), share: self.share.clone() }

@@ -1,4 +1,4 @@
-//! How long a connection lives: until its first request is late, until it has been idle for long, or until the listener stops.
+//! How long a connection lives: until the head of a request is late, until it has been idle for long, or until the listener stops.
 //!
 //! hyper would start a timer for each request, and hyper-util would poll a channel. Here a connection has one timer, which is
 //! started again only after it has fired, and a channel that it polls once.
@@ -26,6 +26,8 @@ pub(super) struct Activity {
     is_responding: AtomicBool,
     /// When the last request was responded to, in milliseconds.
     responded: AtomicU64,
+    /// When the first byte of a head arrived that is not complete. Zero: there is none.
+    head: AtomicU64,
 }
 
 impl Activity {
@@ -35,6 +37,19 @@ impl Activity {
             has_begun: AtomicBool::new(false),
             is_responding: AtomicBool::new(false),
             responded: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Something has been read.
+    pub(super) fn read(&self) {
+        // Otherwise it belongs to the body of a request.
+        if !self.is_responding.load(Ordering::Relaxed) && self.head.load(Ordering::Relaxed) == 0 {
+            self.head.store(self.now().max(1), Ordering::Relaxed);
         }
     }
 
@@ -42,17 +57,26 @@ impl Activity {
     pub(super) fn begin(&self) {
         self.has_begun.store(true, Ordering::Relaxed);
         self.is_responding.store(true, Ordering::Relaxed);
+        self.head.store(0, Ordering::Relaxed);
     }
 
     /// The head of its response is there.
     pub(super) fn end(&self) {
-        let now = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
-        self.responded.store(now, Ordering::Relaxed);
+        self.responded.store(self.now(), Ordering::Relaxed);
         self.is_responding.store(false, Ordering::Relaxed);
+    }
+
+    /// When the head that has begun to arrive must be complete.
+    fn head_end(&self) -> Option<Instant> {
+        let head = self.head.load(Ordering::Relaxed);
+        (head > 0).then(|| self.since + Duration::from_millis(head) + limits::FIRST_HEAD_TIME)
     }
 
     /// How long the connection may be idle from now on.
     fn rest(&self) -> Duration {
+        if let Some(end) = self.head_end() {
+            return end.saturating_duration_since(Instant::now());
+        }
         if self.is_responding.load(Ordering::Relaxed) {
             return limits::IDLE_TIME;
         }
@@ -101,7 +125,16 @@ pub(super) async fn serve<C: GracefulConnection>(
             is_ending = true;
             connection.as_mut().graceful_shutdown();
         }
-        connection.as_mut().poll(context)
+        let polled = connection.as_mut().poll(context);
+        if polled.is_pending()
+            && let Some(end) = activity.head_end()
+            && timer.deadline() > end
+        {
+            timer.as_mut().reset(end);
+            // It has the waker, and is looked at when it fires.
+            timer.as_mut().poll(context).is_ready().then(|| context.waker().wake_by_ref());
+        }
+        polled
     })
     .await
 }
@@ -121,6 +154,7 @@ mod tests {
     };
 
     use super::*;
+    use crate::http::write_timeout::WriteTimeout;
 
     const FIRST_HEAD: Duration = Duration::from_secs(15);
     const REQUEST: &[u8] = b"GET / HTTP/1.1\r\nhost: test\r\n\r\n";
@@ -131,7 +165,8 @@ mod tests {
         let (stop, stopped) = watch::channel(());
         let serving = tokio::spawn(async move {
             let activity = Arc::new(Activity::new());
-            let seen = activity.clone();
+            let (seen, read) = (activity.clone(), activity.clone());
+            let server = WriteTimeout::new(server, limits::WRITE_TIME, move || read.read());
             let responder = service_fn(move |_| {
                 let activity = activity.clone();
                 async move {
@@ -182,9 +217,23 @@ mod tests {
             assert!(response(&mut client).await.starts_with("HTTP/1.1 200"));
         }
         let last = Instant::now();
-        // A part of a head is not a request.
-        client.write_all(&REQUEST[..20]).await.unwrap();
         assert_eq!((serving.await.unwrap() - last).as_secs(), limits::IDLE_TIME.as_secs());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_that_has_begun_has_as_long_as_the_first() {
+        let (mut client, _stop, serving) = connect(Duration::ZERO);
+        for _ in 0..2 {
+            client.write_all(REQUEST).await.unwrap();
+            response(&mut client).await;
+            sleep(Duration::from_secs(30)).await;
+        }
+        let last = Instant::now();
+        for byte in &REQUEST[..10] {
+            client.write_all(&[*byte]).await.ok();
+            sleep(Duration::from_secs(2)).await;
+        }
+        assert_eq!((serving.await.unwrap() - last).as_secs(), FIRST_HEAD.as_secs());
     }
 
     #[tokio::test(start_paused = true)]

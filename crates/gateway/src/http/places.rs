@@ -44,6 +44,8 @@ pub(super) struct ConnectionPlace {
     _place: Place,
     /// Whether it is for probes only.
     pub(super) is_reserved: bool,
+    /// The largest head of its requests.
+    pub(super) head: usize,
 }
 
 impl Connections {
@@ -58,10 +60,12 @@ impl Connections {
     /// A place for a connection of this peer, or for its probes, if there is one.
     pub(super) fn take(&self, peer: SocketAddr) -> Option<ConnectionPlace> {
         if let Some(place) = self.usual.take(peer.ip()) {
-            return Some(ConnectionPlace { _place: place, is_reserved: false });
+            let is_crowded = place.taken() > limits::LARGE_HEADS;
+            let head = if is_crowded { limits::SMALL_HEAD } else { limits::HEAD };
+            return Some(ConnectionPlace { _place: place, is_reserved: false, head });
         }
         let place = self.for_probes.take(peer.ip())?;
-        Some(ConnectionPlace { _place: place, is_reserved: true })
+        Some(ConnectionPlace { _place: place, is_reserved: true, head: limits::SMALL_HEAD })
     }
 }
 
@@ -94,5 +98,16 @@ mod tests {
         assert!(places.take(peer(4)).is_none(), "also those for probes");
         drop((held, probe, other));
         assert!(usual(peer(4)).is_some());
+    }
+
+    #[test]
+    fn the_heads_of_very_many_connections_are_small() {
+        let places = Connections::new(ConnectionLimits::default());
+        let held: Vec<_> = (0..limits::LARGE_HEADS).filter_map(|_| places.take(peer(1))).collect();
+        assert!(held.iter().all(|place| place.head == limits::HEAD));
+        let strangers = limits::LARGE_HEADS * limits::HEAD;
+        let others = (limits::CONNECTIONS - limits::LARGE_HEADS) * limits::SMALL_HEAD;
+        assert!(strangers + others < 256 << 20, "half of what a virtual server has by default");
+        assert_eq!(places.take(peer(2)).unwrap().head, limits::SMALL_HEAD);
     }
 }

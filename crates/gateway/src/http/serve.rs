@@ -68,7 +68,7 @@ pub async fn serve_within<S: Service>(
     let (ending, _) = watch::channel(());
     let mut http = http1::Builder::new();
     // The time for a head is limited by `connection`.
-    http.header_read_timeout(None).max_buf_size(limits::HEAD);
+    http.header_read_timeout(None);
     let mut running = tokio::spawn({
         let service = service.clone();
         async move { skep_panics::restart("beside requests", || service.run()).await }.in_current_span()
@@ -79,12 +79,13 @@ pub async fn serve_within<S: Service>(
             return;
         };
         stream.set_nodelay(true).ok();
-        let (service, http, ended) = (service.clone(), http.clone(), ending.subscribe());
+        let (service, mut http, ended) = (service.clone(), http.clone(), ending.subscribe());
+        http.max_buf_size(place.head);
         let span = Span::current();
         let served = move |stream| {
             // Requests share what belongs to their connection: if they shared the service, all threads would write to its counter.
             let (shared, is_reserved) = (Arc::new((service, Activity::new())), place.is_reserved);
-            let seen = shared.clone();
+            let (seen, read) = (shared.clone(), shared.clone());
             let responder = service_fn(move |request: Request<Incoming>| {
                 shared.1.begin();
                 let shared = shared.clone();
@@ -102,7 +103,8 @@ pub async fn serve_within<S: Service>(
                     Ok::<_, Infallible>(response)
                 }
             });
-            let stream = TokioIo::new(WriteTimeout::new(JoinedWrites(stream), limits::WRITE_TIME));
+            let stream = JoinedWrites(stream);
+            let stream = TokioIo::new(WriteTimeout::new(stream, limits::WRITE_TIME, move || read.1.read()));
             let connection = http.serve_connection(stream, responder);
             let time = if is_reserved { limits::PROBE_HEAD_TIME } else { limits::FIRST_HEAD_TIME };
             let served = async move {

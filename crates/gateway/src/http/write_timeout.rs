@@ -12,17 +12,18 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-/// A stream whose writes fail if the client has not read anything for this long.
-pub(super) struct WriteTimeout<S> {
+/// A stream whose writes fail if the client has not read anything for this long. `read` is called when the client has sent something.
+pub(super) struct WriteTimeout<S, R> {
     stream: S,
     time: Duration,
+    read: R,
     /// When the write that waits fails.
     deadline: Option<Pin<Box<Sleep>>>,
 }
 
-impl<S> WriteTimeout<S> {
-    pub(super) fn new(stream: S, time: Duration) -> Self {
-        Self { stream, time, deadline: None }
+impl<S, R> WriteTimeout<S, R> {
+    pub(super) fn new(stream: S, time: Duration, read: R) -> Self {
+        Self { stream, time, read, deadline: None }
     }
 
     fn limited<T>(&mut self, context: &mut Context<'_>, polled: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -37,17 +38,22 @@ impl<S> WriteTimeout<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for WriteTimeout<S> {
+impl<S: AsyncRead + Unpin, R: Fn() + Unpin> AsyncRead for WriteTimeout<S, R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut self.stream).poll_read(context, buffer);
+        if buffer.filled().len() > before {
+            (self.read)();
+        }
+        polled
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for WriteTimeout<S> {
+impl<S: AsyncWrite + Unpin, R: Unpin> AsyncWrite for WriteTimeout<S, R> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -89,7 +95,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_write_fails_when_the_client_has_not_read_for_long() {
         let (server, mut client) = duplex(4);
-        let mut server = WriteTimeout::new(server, Duration::from_secs(10));
+        let mut server = WriteTimeout::new(server, Duration::from_secs(10), || ());
         server.write_all(b"full").await.unwrap();
         let mut read = [0; 2];
         let (written, _) = tokio::join!(server.write_all(b"ab"), async {

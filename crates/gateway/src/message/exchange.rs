@@ -142,6 +142,11 @@ impl Exchange {
         Holder::of(self.identity.as_deref(), self.peer.ip())
     }
 
+    /// The memory for what is kept because of it after it has ended, or until its client reads it: the caller's part.
+    pub fn memory(&self) -> Budget {
+        self.share.part_of(self.holder())
+    }
+
     /// The headers for a request of the endpoint itself for this caller: without those about the message and its session.
     pub fn credentials(&self) -> HeaderMap {
         let is_about_message = |name: &HeaderName| {

@@ -66,7 +66,8 @@ pub async fn filter(
     }
     if events::is_stream(&parts.headers) {
         parts.headers.remove(header::CONTENT_LENGTH);
-        return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters))));
+        let memory = budget.part_of(holder());
+        return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters), memory)));
     }
     let mut share = budget.share();
     let bytes =
@@ -91,8 +92,14 @@ pub async fn filter(
     Ok(Response::from_parts(parts, Body::Whole(CountedBytes::new(seen, share).into_bytes())))
 }
 
+/// What some clients skip before JSON.
+const BYTE_ORDER_MARKS: [&[u8]; 3] = [b"\xEF\xBB\xBF", b"\xFE\xFF", b"\xFF\xFE"];
+
 /// Whether a client could take this for a response.
 fn may_be_answer(bytes: &[u8]) -> bool {
+    if BYTE_ORDER_MARKS.iter().any(|mark| bytes.starts_with(mark)) {
+        return true;
+    }
     match bytes.trim_ascii_start().first() {
         Some(b'{') => {
             let members: Result<HashMap<String, IgnoredAny>, _> = serde_json::from_slice(bytes);
@@ -136,8 +143,9 @@ impl EventMap for FilteredEvents {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
         let sse::Frame::Event(event) = frame else { return None };
         // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
-        // resumed after: neither is a message.
-        let data = event.data().filter(|data| !data.is_empty() && event.kind() != Some(b"endpoint"))?;
+        // resumed after: neither is a message. Some clients do not look at the kind of an event.
+        let is_address = |data: &[u8]| event.kind() == Some(b"endpoint") && !may_be_answer(data);
+        let data = event.data().filter(|data| !data.is_empty() && !is_address(data))?;
         match apply(&self.0, data).await {
             Ok(changed) => Some(event.with_data(&changed?)),
             Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::of_rejected(data)))),
@@ -181,5 +189,31 @@ mod tests {
             assert!(matches!(apply(&filters, message).await, Err(Rejection::Internal)));
         }
         assert_eq!(seen.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn a_list_is_filtered_whatever_is_said_about_it() {
+        let list = r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[]}}"#;
+        let seen = async |status: u16, type_: &str, body: String| {
+            let filters: Filters = vec![Box::new(Rejects(Arc::default()))];
+            let response = Response::builder().status(status).header(header::CONTENT_TYPE, type_);
+            let response = response.body(Body::Whole(body.into())).unwrap();
+            let filtered = filter(response, filters, &Budget::new(1 << 20), || None).await;
+            let Ok(filtered) = filtered else { return String::new() };
+            let body = http_body_util::BodyExt::collect(filtered.into_body()).await.unwrap().to_bytes();
+            String::from_utf8(body.to_vec()).unwrap()
+        };
+        for (status, type_, body) in [
+            (404, "text/plain", format!("\u{feff}{list}")),
+            (202, "application/json", format!("\u{feff}{list}")),
+            (200, "text/event-stream", format!("event: endpoint\ndata: {list}\n\n")),
+            (200, "text/event-stream", format!("event: endpoint\ndata:  [{list}]\n\n")),
+        ] {
+            let seen = seen(status, type_, body).await;
+            assert!(!seen.contains("tools"), "{status} {type_}: {seen}");
+        }
+        let address = "event: endpoint\ndata: /messages?session_id=1\n\n";
+        assert_eq!(seen(200, "text/event-stream", address.into()).await, address);
+        assert_eq!(seen(404, "text/plain", "not found".into()).await, "not found");
     }
 }

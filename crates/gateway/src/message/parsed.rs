@@ -41,11 +41,12 @@ impl ParsedMessage {
     ) -> Result<Self, Rejection> {
         let is_request = matches!(envelope.message(), Message::Request { .. });
         let mirrors = mirrors(headers);
-        let era =
-            if is_request { era(&mirrors, envelope).map_err(Rejection::Revision)? } else { Era::Legacy };
-        if era == Era::Modern {
-            check_mirrors(&mirrors, envelope).map_err(Rejection::Revision)?;
-        }
+        let era = match era(&mirrors, envelope).map_err(Rejection::Revision)? {
+            era if is_request => era,
+            _ => Era::Legacy,
+        };
+        // What is in front, or behind, may decide by them, whatever the revision.
+        check_mirrors(&mirrors, envelope, era).map_err(Rejection::Revision)?;
         Self::new(envelope, body, era, true)
     }
 

@@ -11,6 +11,7 @@ use tokio::time::error::Elapsed;
 use super::{Exchange, ParsedMessage};
 use crate::{
     body::{self, ReadError},
+    headers::MCP_PROTOCOL_VERSION,
     http::{ErrorResponse, content_type, response},
     identity::Holder,
     limits,
@@ -42,6 +43,11 @@ pub async fn read(
         return Err(Box::new(response::text(StatusCode::BAD_REQUEST, message)));
     }
     if !has_message {
+        // What is in front, and the server, may each read another.
+        if exchange.headers.get_all(&MCP_PROTOCOL_VERSION).iter().nth(1).is_some() {
+            let message = "MCP-Protocol-Version is duplicated\n";
+            return Err(Box::new(response::text(StatusCode::BAD_REQUEST, message)));
+        }
         return Ok(());
     }
     if !content_type::is_plain_json(&exchange.headers) {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use skep_config::{headers::is_reserved, run_config::HeaderForwardParameters};
 
-use crate::{ConfigError, message::Exchange};
+use crate::{ConfigError, headers::set_alone, message::Exchange};
 
 /// The headers.
 pub(crate) struct HeaderForward(HeaderMap);
@@ -27,7 +27,29 @@ impl HeaderForward {
 
     pub(super) fn add(&self, exchange: &mut Exchange) {
         for (name, value) in &self.0 {
-            exchange.headers.insert(name, value.clone());
+            set_alone(&mut exchange.headers, name, value.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::headers::set_alone;
+    use http::{HeaderMap, HeaderName, HeaderValue};
+
+    #[test]
+    fn an_injected_header_stands_alone_however_a_server_spells_it() {
+        let mut headers = HeaderMap::new();
+        for name in ["x-api-key", "x_api_key", "x-api_key", "x_other"] {
+            headers.append(HeaderName::from_static(name), HeaderValue::from_static("forged"));
+        }
+        for name in ["x-api-key", "x_api_key"] {
+            let name = HeaderName::from_static(name);
+            set_alone(&mut headers, &name, HeaderValue::from_static("secret"));
+            let mut left: Vec<_> = headers.iter().filter(|(name, _)| *name != "x_other").collect();
+            left.retain(|(_, value)| *value == "forged");
+            assert!(left.is_empty(), "{left:?}");
+        }
+        assert_eq!(headers["x_other"], "forged");
     }
 }

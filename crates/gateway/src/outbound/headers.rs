@@ -8,7 +8,7 @@ use std::{
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::Target;
-use crate::headers::{FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, is_forwarded};
+use crate::headers::{FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO, folded, is_forwarded};
 
 /// How many headers a request for the server has more than that of the client.
 const ADDED: usize = 3;
@@ -17,8 +17,11 @@ const ADDED: usize = 3;
 /// is that of the connection, which adds it.
 pub fn outgoing(headers: &HeaderMap, target: &Target, peer: SocketAddr) -> HeaderMap {
     let mut outgoing = HeaderMap::with_capacity(headers.len() + ADDED);
-    for (name, value) in headers.iter().filter(|(name, _)| !is_replaced(name)) {
-        outgoing.append(name.clone(), value.clone());
+    for (name, value) in headers {
+        let is_dropped = |name: &HeaderName| is_replaced(name) || (target.remote && is_override(name));
+        if !is_dropped(name) && !folded(name).is_some_and(|name| is_dropped(&name)) {
+            outgoing.append(name.clone(), value.clone());
+        }
     }
     // Where a client claims to come from is not trusted; the peer of the connection is.
     if let Some(address) = address(peer.ip()) {
@@ -38,7 +41,20 @@ pub fn outgoing(headers: &HeaderMap, target: &Target, peer: SocketAddr) -> Heade
 /// Whether the server gets no such header, or another one.
 fn is_replaced(name: &HeaderName) -> bool {
     // Comparing with names takes longer than with texts.
-    matches!(name.as_str(), "host" | "content-length") || is_forwarded(name)
+    matches!(name.as_str(), "host" | "content-length" | "expect") || is_forwarded(name)
+}
+
+/// Whether some servers take another path or method from it. A remote server gets the proxy's credentials, and the caller chooses neither.
+fn is_override(name: &HeaderName) -> bool {
+    matches!(
+        name.as_str(),
+        "x-original-url"
+            | "x-rewrite-url"
+            | "x-original-uri"
+            | "x-http-method-override"
+            | "x-http-method"
+            | "x-method-override"
+    )
 }
 
 /// Allocated once, as each request has it.
@@ -145,6 +161,46 @@ mod tests {
                 others.into_iter().map(|(name, value)| (name.as_str(), value.to_str().unwrap())).collect();
             assert_eq!(others, [("x-forwarded-for", "192.0.2.7"), ("x-forwarded-proto", scheme)]);
         }
+    }
+
+    #[test]
+    fn what_a_server_could_take_for_a_header_of_the_proxy_is_not_sent() {
+        let forged = [
+            "x_forwarded_for",
+            "x_real-ip",
+            "x-forwarded-prefix",
+            "x-forwarded-port",
+            "true-client-ip",
+            "x-client-ip",
+            "expect",
+        ];
+        let overrides = ["x-original-url", "x_rewrite_url", "x-http-method-override"];
+        let names = forged.iter().chain(&overrides).chain(&["x_other", "mcp-param-a"]);
+        let headers: HeaderMap =
+            names.map(|name| (HeaderName::from_static(name), HeaderValue::from_static("/admin"))).collect();
+        let sent = |target: &Target| {
+            let sent = outgoing(&headers, target, ([192, 0, 2, 7], 1).into());
+            let mut names: Vec<_> = sent
+                .iter()
+                .filter(|(_, value)| *value == "/admin")
+                .map(|(name, _)| name.as_str().to_owned())
+                .collect();
+            names.sort_unstable();
+            names
+        };
+        let remote = Target::remote("https://server.example/mcp", Transport::StreamableHttp).unwrap();
+        assert_eq!(sent(&remote), ["mcp-param-a", "x_other"]);
+        let own = sent(&Target::own("server", 80).unwrap());
+        assert!(own.iter().all(|name| !forged.contains(&name.as_str())), "{own:?}");
+    }
+
+    #[test]
+    fn the_connection_header_is_read_byte_by_byte() {
+        let mut headers = HeaderMap::new();
+        headers.insert("connection", HeaderValue::from_bytes(b"close, \xff, x-secret").unwrap());
+        headers.insert("x-secret", HeaderValue::from_static("1"));
+        strip_hop_by_hop(&mut headers);
+        assert!(headers.is_empty(), "{headers:?}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use http::{
     Method, Uri,
     uri::{Authority, Parts, PathAndQuery, Scheme},
 };
+use percent_encoding::percent_decode_str;
 use skep_config::run_config::Transport;
 
 use crate::ConfigError;
@@ -88,12 +89,25 @@ impl Target {
         let changed = match (&self.query, requested.query()) {
             (None, _) if endpoint.is_none() => return Some(requested.clone()),
             (None, None) => path.to_owned(),
-            (Some(ours), Some(theirs)) => format!("{path}?{ours}&{theirs}"),
+            (Some(ours), Some(theirs)) => {
+                let names: Vec<String> = ours.split('&').map(parameter).collect();
+                // Of two values, servers take the first, the last, or both.
+                let others = theirs.split('&').filter(|pair| !names.contains(&parameter(pair)));
+                let query: Vec<&str> = std::iter::once(&**ours).chain(others).collect();
+                format!("{path}?{}", query.join("&"))
+            }
             (Some(ours), None) => format!("{path}?{ours}"),
             (None, Some(theirs)) => format!("{path}?{theirs}"),
         };
         changed.parse().ok()
     }
+}
+
+/// The name of a parameter of a query, as servers compare it: without what makes it one of a list.
+fn parameter(pair: &str) -> String {
+    let name = pair.split(['=', ';']).next().unwrap_or_default().replace('+', " ");
+    let name = percent_decode_str(&name).decode_utf8_lossy();
+    name.split(['[', '.']).next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -112,6 +126,25 @@ mod tests {
         assert_eq!(uri("https://a.example/", "/mcp"), "https://a.example/");
         assert_eq!(uri("https://a.example/mcp?key=1", "/mcp?x=2"), "https://a.example/mcp?key=1&x=2");
         assert_eq!(uri("https://a.example/mcp?key=1", "/mcp"), "https://a.example/mcp?key=1");
+    }
+
+    #[test]
+    fn a_caller_does_not_contradict_the_query_of_a_remote_server() {
+        let ours = "https://a.example/mcp?project=a&read_only=true";
+        for theirs in [
+            "read_only=false",
+            "Read_Only=false",
+            "read%5Fonly=false",
+            "read_only[]=false",
+            "read_only%5B0%5D=false",
+            "read_only.x=false",
+            "read_only",
+            "project=b&read_only=",
+            "read_only;x=false",
+        ] {
+            assert_eq!(uri(ours, &format!("/mcp?{theirs}")), ours, "{theirs}");
+        }
+        assert_eq!(uri(ours, "/mcp?read_only=0&x=1"), format!("{ours}&x=1"));
     }
 
     #[test]

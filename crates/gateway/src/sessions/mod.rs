@@ -83,7 +83,7 @@ impl Sessions {
     pub async fn put(&self, id: &str, session: Session, peer: IpAddr) -> Result<(), SessionStoreError> {
         match self {
             Self::Memory(sessions) => Ok(sessions.put(id, session, peer)?),
-            Self::Redis(sessions) => Ok(Box::pin(sessions.put(id, &session)).await?),
+            Self::Redis(sessions) => Box::pin(sessions.put(id, session, peer)).await,
         }
     }
 
@@ -94,7 +94,7 @@ impl Sessions {
                 sessions.change(id, session);
                 Ok(())
             }
-            Self::Redis(sessions) => Ok(Box::pin(sessions.change(id, &session)).await?),
+            Self::Redis(sessions) => Ok(Box::pin(sessions.change(id, session)).await?),
         }
     }
 
@@ -113,8 +113,7 @@ impl Sessions {
     pub async fn expire(&self) {
         match self {
             Self::Memory(sessions) => sessions.expire().await,
-            // Redis does so by itself.
-            Self::Redis(_) => std::future::pending().await,
+            Self::Redis(sessions) => sessions.expire().await,
         }
     }
 

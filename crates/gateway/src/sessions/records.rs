@@ -102,6 +102,12 @@ impl Records {
         self.redis.query(&command).await
     }
 
+    /// Removes these records.
+    pub async fn remove_all(&self, ids: &[Arc<str>]) -> Result<(), RedisUnavailable> {
+        let keys: Vec<String> = ids.iter().map(|id| self.key(id)).collect();
+        self.redis.query(cmd("DEL").arg(keys)).await
+    }
+
     /// Removes a record.
     pub async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
         self.redis.query(cmd("DEL").arg(self.key(id))).await

@@ -4,7 +4,13 @@
 //! also has the server it belongs to: proxies of different servers may share a Redis, and a caller of one
 //! server must not reach a pod of another.
 
-use std::{borrow::Cow, net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    mem,
+    net::{IpAddr, SocketAddr},
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use skep_config::run_config::SessionRedis;
@@ -12,7 +18,7 @@ use skep_mcp::SessionId;
 use tracing::warn;
 
 use super::{
-    Session,
+    Kept, Memory, Session, SessionStoreError,
     records::{Records, name},
 };
 use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
@@ -25,8 +31,40 @@ const TYPE: &str = "mcp";
 /// The sessions of one server.
 pub struct Shared {
     records: Records,
+    /// Those that this process has started, as far as limits are concerned: one caller must not fill the Redis that all share.
+    started: Memory<Started>,
+    /// Those that made room for others.
+    evicted: Arc<Mutex<Vec<Arc<str>>>>,
     /// Which server it is.
     server: String,
+}
+
+/// A session that this process has started.
+#[derive(Clone)]
+struct Started {
+    id: Arc<str>,
+    owner: Option<Owner>,
+    /// How much of it is stored.
+    bytes: usize,
+    evicted: Arc<Mutex<Vec<Arc<str>>>>,
+}
+
+impl Kept for Started {
+    fn owner(&self) -> Option<Owner> {
+        self.owner
+    }
+
+    fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    fn shed(&mut self) {
+        self.bytes = 0;
+    }
+
+    fn evict(&self) {
+        self.evicted.lock().unwrap_or_else(PoisonError::into_inner).push(self.id.clone());
+    }
 }
 
 #[derive(Default, Deserialize, Serialize)]
@@ -68,7 +106,8 @@ impl Shared {
     pub(super) fn new(config: &SessionRedis, life: Duration, server: &str) -> Result<Self, ConfigError> {
         let prefix = if config.key_prefix.is_empty() { PREFIX } else { &config.key_prefix };
         let records = Records::new(FIELD, &config.address, config.db, prefix, life)?;
-        Ok(Self { records, server: server.to_owned() })
+        let (started, evicted) = (Memory::new(life), Arc::default());
+        Ok(Self { records, started, evicted, server: server.to_owned() })
     }
 
     pub(super) async fn check(&self) -> Result<(), ConfigError> {
@@ -76,20 +115,51 @@ impl Shared {
     }
 
     pub(super) async fn get(&self, id: &str) -> Result<Option<Session>, RedisUnavailable> {
+        self.started.get(id);
         let record = self.records.get(id).await?;
         Ok(record.and_then(|record| session(&record, &self.server)))
     }
 
-    pub(super) async fn put(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
-        self.records.put(id, &self.record(id, session)).await
+    pub(super) async fn put(
+        &self,
+        id: &str,
+        session: Session,
+        peer: IpAddr,
+    ) -> Result<(), SessionStoreError> {
+        let bytes = session.bytes();
+        let started = Started { id: id.into(), owner: session.owner, bytes, evicted: self.evicted.clone() };
+        self.started.put(id, started, peer)?;
+        let evicted = mem::take(&mut *self.evicted.lock().unwrap_or_else(PoisonError::into_inner));
+        if !evicted.is_empty() {
+            self.records.remove_all(&evicted).await?;
+        }
+        let stored = self.records.put(id, &self.record(id, &self.as_stored(id, session))).await;
+        if stored.is_err() {
+            self.started.remove(id);
+        }
+        Ok(stored?)
     }
 
-    pub(super) async fn change(&self, id: &str, session: &Session) -> Result<(), RedisUnavailable> {
-        self.records.change(id, &self.record(id, session)).await
+    pub(super) async fn change(&self, id: &str, session: Session) -> Result<(), RedisUnavailable> {
+        self.records.change(id, &self.record(id, &self.as_stored(id, session))).await
     }
 
     pub(super) async fn remove(&self, id: &str) -> Result<(), RedisUnavailable> {
+        self.started.remove(id);
         self.records.remove(id).await
+    }
+
+    /// Forgets sessions that have not been used here for as long as they live. Redis ends them by itself.
+    pub(super) async fn expire(&self) {
+        self.started.expire().await;
+    }
+
+    /// The session without what there was no room for.
+    fn as_stored(&self, id: &str, mut session: Session) -> Session {
+        if self.started.get(id).is_some_and(|started| started.bytes < session.bytes()) {
+            session.shed();
+        }
+        session
     }
 
     fn record(&self, id: &str, session: &Session) -> Vec<u8> {

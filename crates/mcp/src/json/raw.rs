@@ -120,14 +120,17 @@ impl<'a> Raw<'a> {
         }
     }
 
-    /// The selected members of this object, if it is one and they mean the same to every reader, without what is nested in them.
+    /// The selected members of this object, if they mean the same to every reader, without what is nested in them. Null has none.
     pub(crate) fn members(
         self,
         field: &'static str,
         is_selected: impl Fn(&str) -> bool,
     ) -> Result<Option<Map<String, Value>>, Fault> {
-        if self.kind() != Kind::Object {
-            return Ok(None);
+        match self.kind() {
+            Kind::Object => {}
+            Kind::Null => return Ok(None),
+            // Some servers parse a text, or take what is close to an object for one.
+            _ => return Err(Fault::WrongType { field, expected: "an object" }),
         }
         // The text is one value: there is nothing after it.
         let members = Shallow(is_selected).deserialize(&mut serde_json::Deserializer::from_str(self.text));

@@ -123,7 +123,7 @@ fn mirror(method: &[&str], name: &[&str], message: &str) -> Result<(), String> {
         name: Header::of(name.iter().map(Vec::as_slice)),
         ..Headers::default()
     };
-    check_mirrors(&headers, &Envelope::parse(message.as_bytes()).unwrap()).map_err(|fault| {
+    check_mirrors(&headers, &Envelope::parse(message.as_bytes()).unwrap(), Era::Modern).map_err(|fault| {
         assert_eq!(Rejection::from(fault.clone()).code(), -32020);
         match fault {
             RevisionFault::Mismatch { header, value, body } => format!("{header}: {value:?} is not {body:?}"),

@@ -1,12 +1,17 @@
 //! The bridge: many clients share the server's one stream.
 
 use std::{
-    future::Future,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use bytes::Bytes;
+use skep_gateway::{
+    Turns,
+    body::{Budget, CountedBytes, Share},
+    identity::Holder,
+    message::Exchange,
+};
 use skep_mcp::{Envelope, Method, Rejection, stdio::line_of};
 use tokio::{sync::watch, time::timeout};
 
@@ -39,15 +44,36 @@ pub(super) struct Bridge {
     status: watch::Sender<Status>,
     /// Counts how often the server has announced other tools.
     tool_changes: watch::Sender<u64>,
-    /// One client initializes the server at a time.
-    turn: tokio::sync::Mutex<()>,
+    /// One client initializes the server at a time, and one of each caller waits for that.
+    turns: Turns<Holder>,
     request_time: Duration,
+}
+
+/// The client of a request, as far as limits are concerned.
+pub(super) struct Client {
+    /// Whose requests are counted.
+    pub(super) holder: Holder,
+    /// What it may have of it.
+    pub(super) memory: Budget,
+}
+
+impl Client {
+    pub(super) fn of(exchange: &Exchange) -> Self {
+        Self { holder: exchange.holder(), memory: exchange.memory() }
+    }
+
+    /// The share of a message that is kept.
+    fn share(&self, bytes: usize) -> Result<Share, Rejection> {
+        let mut share = self.memory.share();
+        share.grow(bytes).map_err(|_| Rejection::Unavailable("memory"))?;
+        Ok(share)
+    }
 }
 
 /// The response to a request.
 pub(super) enum Forwarded {
     /// It is known at once.
-    Answer(Bytes),
+    Answer(CountedBytes),
     /// The server sends it.
     Waiting(Waiting),
 }
@@ -55,9 +81,9 @@ pub(super) enum Forwarded {
 impl Bridge {
     pub(super) fn new(request_time: Duration) -> Arc<Self> {
         let (status, _) = watch::channel(Status::Starting);
-        let (router, turn) = (Mutex::default(), tokio::sync::Mutex::default());
+        let (router, turns) = (Mutex::default(), Turns::new(1, 1));
         let tool_changes = watch::Sender::new(0);
-        Arc::new(Self { router, status, tool_changes, turn, request_time })
+        Arc::new(Self { router, status, tool_changes, turns, request_time })
     }
 
     pub(super) fn router(&self) -> MutexGuard<'_, Router> {
@@ -91,17 +117,21 @@ impl Bridge {
         envelope: &Envelope<'_>,
         session: Option<&SessionKey>,
         carries: Carries,
+        client: &Client,
     ) -> Result<Forwarded, Rejection> {
-        let (reply, inbox) = outbox();
+        let share = client.share(envelope.bytes().len())?;
+        let (reply, inbox) = outbox(Some(client.memory.clone()));
         let pulse = Pulse::new();
-        let requester = Requester { session: session.cloned(), carries, reply, pulse: pulse.clone() };
+        let (session, holder) = (session.cloned(), Some(client.holder));
+        let requester = Requester { session, holder, carries, reply, pulse: pulse.clone() };
         let (queue, outgoing) =
             self.when_open(|router, queue| (queue, router.request(envelope, requester))).await?;
         match outgoing? {
-            Outgoing::Response(answer) => Ok(Forwarded::Answer(answer.into())),
+            Outgoing::Response(answer) => Ok(Forwarded::Answer(Bytes::from(answer).into())),
             Outgoing::Request(request) => {
-                let waiting = Waiting::new(self.clone(), request.number, inbox, pulse, envelope);
-                self.put(&queue, request.line(envelope)?).await?;
+                let mut waiting = Waiting::new(self.clone(), request.number, inbox, pulse, envelope);
+                self.put(&queue, request.line(envelope)?, Some(share)).await?;
+                waiting.sent();
                 Ok(Forwarded::Waiting(waiting))
             }
         }
@@ -111,44 +141,69 @@ impl Bridge {
     pub(super) async fn send<'a>(
         &self,
         envelope: &Envelope<'a>,
+        client: &Client,
         route: impl FnOnce(&mut Router) -> Option<Replaced<'a>> + Send,
     ) -> Result<(), Rejection> {
+        let share = client.share(envelope.bytes().len())?;
         let (queue, replaced) = self.when_open(|router, queue| (queue, route(router))).await?;
         match replaced.and_then(|replaced| replaced.in_message(envelope.bytes())) {
-            Some(message) => self.put(&queue, line_of(message)).await,
+            Some(message) => self.put(&queue, line_of(message), Some(share)).await,
             None => Ok(()),
         }
     }
 
     /// The response to an `initialize`: the server's for the first, and a copy of it for others.
     ///
-    /// It is completed also when the client has disconnected: a server must not be initialized twice.
-    pub(super) fn initialize(
+    /// Once it has its turn, it is completed also when the client has disconnected: a server must not be initialized twice.
+    pub(super) async fn initialize(
         self: &Arc<Self>,
-        request: Bytes,
-    ) -> impl Future<Output = Result<Bytes, Rejection>> + Send + use<> {
-        let bridge = self.clone();
-        async move {
-            let task = tokio::spawn(async move { bridge.initialize_once(request).await });
-            task.await.map_err(|_| Rejection::Internal)?
+        request: &Bytes,
+        client: Client,
+    ) -> Result<CountedBytes, Rejection> {
+        let envelope = Envelope::parse(request)?;
+        if let Some(answer) = self.known_answer(&envelope, &client) {
+            return answer;
         }
+        let turn = timeout(self.request_time, self.turns.take(client.holder));
+        let turn = turn.await.map_err(|_| Rejection::Timeout)?;
+        // Another client has initialized it meanwhile.
+        if let Some(answer) = self.known_answer(&envelope, &client) {
+            return answer;
+        }
+        let share = client.share(request.len())?;
+        let (bridge, request) = (self.clone(), CountedBytes::new(request.clone(), share));
+        let task = tokio::spawn(async move {
+            let _turn = turn;
+            bridge.initialize_once(&request, &client).await
+        });
+        task.await.map_err(|_| Rejection::Internal)?
     }
 
-    async fn initialize_once(self: Arc<Self>, request: Bytes) -> Result<Bytes, Rejection> {
-        let envelope = Envelope::parse(&request)?;
-        let _turn = self.turn.lock().await;
-        let known = {
-            let router = self.router();
-            router.handshake.as_ref().map(|handshake| handshake.answer(&envelope))
-        };
-        if let Some(answer) = known {
-            return answer.map(Bytes::from).ok_or(Rejection::Internal);
-        }
-        let Forwarded::Waiting(waiting) = self.request(&envelope, None, Carries::Answer).await? else {
+    /// The response to a client that connects later.
+    fn known_answer(
+        &self,
+        envelope: &Envelope<'_>,
+        client: &Client,
+    ) -> Option<Result<CountedBytes, Rejection>> {
+        let answer = self.router().handshake.as_ref()?.answer(envelope);
+        Some(answer.ok_or(Rejection::Internal).and_then(|answer| {
+            let share = client.share(answer.len())?;
+            Ok(CountedBytes::new(answer.into(), share))
+        }))
+    }
+
+    async fn initialize_once(
+        self: &Arc<Self>,
+        request: &[u8],
+        client: &Client,
+    ) -> Result<CountedBytes, Rejection> {
+        let envelope = Envelope::parse(request)?;
+        let Forwarded::Waiting(waiting) = self.request(&envelope, None, Carries::Answer, client).await?
+        else {
             return Err(Rejection::Internal);
         };
         let answer = waiting.answer().await?.ok_or(Rejection::Internal)?;
-        if let Some(handshake) = Handshake::of(&request, &answer) {
+        if let Some(handshake) = Handshake::of(request, &answer) {
             self.router().handshake = Some(handshake);
         }
         Ok(answer)
@@ -162,19 +217,21 @@ impl Bridge {
         };
         let Some((request, initialized)) = kept else { return Ok(()) };
         let envelope = Envelope::parse(&request)?;
-        let (reply, inbox) = outbox();
+        let (reply, inbox) = outbox(None);
         let pulse = Pulse::new();
-        let requester = Requester { session: None, carries: Carries::Answer, reply, pulse: pulse.clone() };
+        let (carries, beats) = (Carries::Answer, pulse.clone());
+        let requester = Requester { session: None, holder: None, carries, reply, pulse: beats };
         let outgoing = self.router().request(&envelope, requester)?;
         let Outgoing::Request(numbered) = outgoing else { return Err(Rejection::Internal) };
-        let waiting = Waiting::new(self.clone(), numbered.number, inbox, pulse, &envelope);
-        self.put(queue, numbered.line(&envelope)?).await?;
+        let mut waiting = Waiting::new(self.clone(), numbered.number, inbox, pulse, &envelope);
+        self.put(queue, numbered.line(&envelope)?, None).await?;
+        waiting.sent();
         let answer = waiting.answer().await?.ok_or(Rejection::Unreachable)?;
         let mut handshake = Handshake::of(&request, &answer).ok_or(Rejection::Unreachable)?;
         handshake.initialized.clone_from(&initialized);
         self.router().handshake = Some(handshake);
         if let Some(initialized) = initialized {
-            self.put(queue, skep_mcp::stdio::line_of(initialized.to_vec())).await?;
+            self.put(queue, line_of(initialized.to_vec()), None).await?;
         }
         self.restore_subscriptions(queue).await
     }
@@ -185,12 +242,12 @@ impl Bridge {
         for uri in uris {
             let line = self.router().subscription(&uri);
             if let Some(line) = line {
-                self.put(queue, line).await?;
+                self.put(queue, line, None).await?;
             }
         }
         let level = self.router().log_level();
         match level {
-            Some(line) => self.put(queue, line).await,
+            Some(line) => self.put(queue, line, None).await,
             None => Ok(()),
         }
     }
@@ -222,8 +279,8 @@ impl Bridge {
     }
 
     /// Puts a line into the server's queue, and waits while that is full.
-    async fn put(&self, queue: &Queue, line: Vec<u8>) -> Result<(), Rejection> {
-        match timeout(self.request_time, queue.put(line)).await {
+    async fn put(&self, queue: &Queue, line: Vec<u8>, share: Option<Share>) -> Result<(), Rejection> {
+        match timeout(self.request_time, queue.put(line, share)).await {
             Ok(Ok(())) => Ok(()),
             Ok(Err(NotQueued)) => Err(Rejection::Unreachable),
             Err(_) => Err(Rejection::Timeout),
@@ -237,7 +294,7 @@ pub(super) fn is_endless(envelope: &Envelope<'_>) -> bool {
 }
 
 /// A reply for a client that gets one response.
-pub(super) fn last(reply: Reply) -> Option<Result<Bytes, Rejection>> {
+pub(super) fn last(reply: Reply) -> Option<Result<CountedBytes, Rejection>> {
     match reply {
         Reply::Message(_) | Reply::Event(_) => None,
         Reply::Answer(answer) => Some(Ok(answer)),

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::Response;
 use skep_gateway::{
+    body::CountedBytes,
     http::{Body, events as streams},
     sessions::Memory,
 };
@@ -125,14 +126,16 @@ pub(super) fn response(source: Source) -> Response<Body> {
 }
 
 /// A stream of one event.
-pub(super) fn single(message: &[u8]) -> Response<Body> {
-    streams::response(Body::Whole(sse::encoded("message", message)))
+pub(super) fn single(message: &CountedBytes) -> Response<Body> {
+    streams::response(Body::Whole(message.remade(sse::encoded("message", message)).into_bytes()))
 }
 
 fn event(reply: Reply, id: &[u8]) -> Bytes {
     match reply {
-        Reply::Message(message) | Reply::Answer(message) => sse::encoded("message", &message),
-        Reply::Event(event) => event.encoded,
+        Reply::Message(message) | Reply::Answer(message) => {
+            message.remade(sse::encoded("message", &message)).into_bytes()
+        }
+        Reply::Event(event) => event.encoded.into_bytes(),
         Reply::Rejected(rejection) => sse::encoded("message", &rejection.body(Id::spelled(id))),
     }
 }

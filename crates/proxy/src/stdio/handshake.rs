@@ -21,7 +21,7 @@ pub(super) struct Handshake {
 
 impl Handshake {
     /// The handshake of a request and its response, unless that is an error.
-    pub(super) fn of(request: &Bytes, answer: &Bytes) -> Option<Self> {
+    pub(super) fn of(request: &[u8], answer: &[u8]) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Negotiated {
@@ -34,7 +34,8 @@ impl Handshake {
         };
         let negotiated: Negotiated = serde_json::from_str(result.as_str()).ok()?;
         let requested = requested(&Envelope::parse(request).ok()?);
-        let (request, answer) = (request.clone(), answer.clone());
+        // Copies: those of the client count against its memory.
+        let [request, answer] = [request, answer].map(Bytes::copy_from_slice);
         Some(Self { request, answer, version: negotiated.protocol_version, requested, initialized: None })
     }
 

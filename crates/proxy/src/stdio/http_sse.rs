@@ -4,17 +4,19 @@
 use bytes::Bytes;
 use http::{Method as HttpMethod, Response, StatusCode, Uri};
 use skep_gateway::{
+    body::CountedBytes,
     http::{Body, response},
     message::Exchange,
 };
 use skep_mcp::{Id, Message, Rejection, SessionId, sse};
 
 use super::{
-    bridge::Forwarded,
+    bridge::{Client, Forwarded},
     events::{self, SessionGuard, SessionStream, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
     outbox::{Reply, outbox},
+    router::Router,
     server::StdioServer,
     waiting::Waiting,
 };
@@ -37,7 +39,7 @@ impl StdioServer {
             session: session.clone(),
             sessions: self.sessions.clone(),
         };
-        let (stream, inbox) = outbox();
+        let (stream, inbox) = outbox(Some(exchange.memory()));
         if let Some(member) = self.bridge.router().members.get_mut(&session) {
             member.stream = Some(stream);
         }
@@ -66,26 +68,30 @@ impl StdioServer {
                 if let Some(member) = self.bridge.router().members.get_mut(&session) {
                     member.abilities = Abilities::of(&envelope);
                 }
-                let answer = self.bridge.initialize(exchange.body.clone()).await;
-                self.reply(&session, answer.unwrap_or_else(|rejection| rejection.body(Some(id)).into()));
+                let answer = self.bridge.initialize(&exchange.body, Client::of(exchange)).await;
+                let rejected = |rejection: Rejection| Bytes::from(rejection.body(Some(id))).into();
+                self.reply(&session, answer.unwrap_or_else(rejected));
             }
             Message::Request { .. } => {
-                match self.bridge.request(&envelope, Some(&session), Carries::Stream).await? {
+                let client = Client::of(exchange);
+                match self.bridge.request(&envelope, Some(&session), Carries::Stream, &client).await? {
                     Forwarded::Answer(answer) => self.reply(&session, answer),
                     Forwarded::Waiting(waiting) => self.forward(session, waiting, message.id.clone()),
                 }
             }
             Message::Notification { .. } => {
-                self.bridge.send(&envelope, |router| router.notification(&envelope, Some(&session))).await?;
+                let route = |router: &mut Router| router.notification(&envelope, Some(&session));
+                self.bridge.send(&envelope, &Client::of(exchange), route).await?;
             }
             Message::Response { .. } => {
-                self.bridge.send(&envelope, |router| router.response(&envelope, Some(&session))).await?;
+                let route = |router: &mut Router| router.response(&envelope, Some(&session));
+                self.bridge.send(&envelope, &Client::of(exchange), route).await?;
             }
         }
         Ok(response::text(StatusCode::ACCEPTED, "Accepted"))
     }
 
-    fn reply(&self, session: &SessionKey, message: Bytes) {
+    fn reply(&self, session: &SessionKey, message: CountedBytes) {
         self.bridge.router().stream(session, message);
     }
 
@@ -96,8 +102,10 @@ impl StdioServer {
             while let Some(reply) = waiting.next().await {
                 let message = match reply {
                     Reply::Message(message) | Reply::Answer(message) => message,
-                    Reply::Event(event) => event.message,
-                    Reply::Rejected(rejection) => rejection.body(id.as_deref().and_then(Id::spelled)).into(),
+                    Reply::Event(event) => event.message.into(),
+                    Reply::Rejected(rejection) => {
+                        Bytes::from(rejection.body(id.as_deref().and_then(Id::spelled))).into()
+                    }
                 };
                 bridge.router().stream(&session, message);
             }

@@ -65,7 +65,7 @@ pub(super) fn route(bridge: &Bridge, line: &Bytes) {
             let answer = pending.restored(id, place).and_then(|replaced| replaced.in_message(line));
             let answer = answer.map_or_else(|| line.clone(), Bytes::from);
             // A client that reads too slowly for it gets an error in its place.
-            pending.reply.push(Reply::Answer(answer)).ok();
+            pending.reply.push(Reply::Answer(answer.into())).ok();
         }
         Message::Response { id: None, .. } => debug!("error response of the server without an id"),
         Message::Request { id, .. } => {
@@ -90,7 +90,7 @@ fn deliver(bridge: &Bridge, line: &Bytes, routed: Option<(Replaced<'_>, Recipien
     match recipient {
         Recipient::Session(session) => router.deliver(&session, &message),
         // If its client is too slow, the request ends, and what the server requests for it.
-        Recipient::Request(number) => router.send_before_response(number, Reply::Message(message)),
+        Recipient::Request(number) => router.send_before_response(number, Reply::Message(message.into())),
     }
 }
 
@@ -223,7 +223,8 @@ impl Router {
         Some((Replaced::by_number(target.raw, number), Recipient::Session(request.session)))
     }
 
-    /// Log messages go to the sessions that have set a level, from that level on. If none has, they go to the only
+    /// Log messages go to the sessions that have set a level, from that level on, while the server processes nothing. What it logs
+    /// meanwhile may hold data of a request, so it goes to the only session with one. If none has set a level, they go to the only
     /// session: a message does not name one.
     fn route_log_message(&mut self, line: &Bytes, envelope: &Envelope<'_>) {
         #[derive(Deserialize)]
@@ -232,14 +233,21 @@ impl Router {
         }
         let params = envelope.params().and_then(|raw| serde_json::from_str::<Params<'_>>(raw.as_str()).ok());
         let level = params.and_then(|params| Level::named(&params.level));
-        let mut listeners = self.members.listeners().peekable();
-        if listeners.peek().is_none() {
-            drop(listeners);
+        let mut listeners: Vec<(SessionKey, Level)> =
+            self.members.listeners().map(|(session, from)| (session.clone(), from)).collect();
+        let party = self.inflight.from();
+        if listeners.is_empty() || matches!(party, From::Request(_)) {
             return self.route_to_only_session(line);
         }
-        let is_wanted = |from: Level| level.is_none_or(|level| level >= from);
-        let sessions: Vec<_> =
-            listeners.filter(|(_, from)| is_wanted(*from)).map(|(session, _)| session.clone()).collect();
+        listeners.retain(|(session, from)| {
+            let is_party = match &party {
+                From::None => true,
+                From::Session(one) => session == one,
+                From::Request(_) | From::Several => false,
+            };
+            is_party && level.is_none_or(|level| level >= *from)
+        });
+        let sessions: Vec<_> = listeners.into_iter().map(|(session, _)| session).collect();
         self.broadcast(sessions, line);
     }
 
@@ -247,7 +255,7 @@ impl Router {
     fn route_to_only_session(&mut self, line: &Bytes) {
         match self.only_party() {
             From::Session(session) => self.deliver(&session, line),
-            From::Request(number) => self.send_before_response(number, Reply::Message(line.clone())),
+            From::Request(number) => self.send_before_response(number, Reply::Message(line.clone().into())),
             From::None | From::Several => {
                 debug!("dropped a notification without a recipient: there are several sessions, or none")
             }

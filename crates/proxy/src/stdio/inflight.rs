@@ -9,11 +9,16 @@ use std::{
     time::Duration,
 };
 
+use skep_gateway::{identity::Holder, sessions::Shares};
 use skep_mcp::Rejection;
 use tokio::time::Instant;
 
 use super::{level::Level, outbox::Outbox};
 use crate::limits;
+
+/// How many requests in flight one caller may have.
+const SHARES: Shares =
+    Shares { caller: limits::STDIO_REQUESTS_OF_A_CALLER, address: limits::STDIO_REQUESTS_OF_AN_ADDRESS };
 
 /// A session, by its id.
 pub(super) type SessionKey = Arc<str>;
@@ -22,6 +27,8 @@ pub(super) type SessionKey = Arc<str>;
 pub(super) struct Pending {
     /// The session that it is in. Since 2026-07-28 requests are in none.
     pub(super) session: Option<SessionKey>,
+    /// Whose requests are counted.
+    pub(super) holder: Option<Holder>,
     /// The client's id, as it is spelt.
     pub(super) id: Box<[u8]>,
     /// The client's progress token, as it is spelt.
@@ -93,6 +100,8 @@ impl Pulse {
 pub(super) struct Inflight {
     requests: HashMap<u64, Pending>,
     by_session: HashMap<SessionKey, BTreeSet<u64>>,
+    /// How many each caller has, in a session or not.
+    by_holder: HashMap<Holder, usize>,
     /// Those whose client has left, while the server may still process them: what it sends then is not for others.
     abandoned: HashMap<u64, Abandoned>,
 }
@@ -119,12 +128,19 @@ impl Inflight {
         if self.requests.len() >= limits::STDIO_REQUESTS {
             return Err(Rejection::Unavailable("room for one more request is"));
         }
+        let of_holder = pending.holder.and_then(|holder| self.by_holder.get(&holder)).copied().unwrap_or(0);
+        if pending.holder.is_some_and(|holder| of_holder >= SHARES.of(holder)) {
+            return Err(Rejection::Unavailable("room for one more request of this caller is"));
+        }
         if let Some(session) = &pending.session {
             let of_session = self.by_session.entry(session.clone()).or_default();
             if of_session.len() >= limits::SESSION_REQUESTS {
                 return Err(Rejection::Unavailable("room for one more request of this session is"));
             }
             of_session.insert(number);
+        }
+        if let Some(holder) = pending.holder {
+            self.by_holder.insert(holder, of_holder + 1);
         }
         self.requests.insert(number, pending);
         Ok(())
@@ -144,6 +160,14 @@ impl Inflight {
                 self.by_session.remove(session);
             }
         }
+        if let Some(holder) = pending.holder
+            && let Some(count) = self.by_holder.get_mut(&holder)
+        {
+            *count -= 1;
+            if *count == 0 {
+                self.by_holder.remove(&holder);
+            }
+        }
         Some(pending)
     }
 
@@ -161,6 +185,19 @@ impl Inflight {
         Some(pending)
     }
 
+    /// The server is to stop processing what a session has abandoned, and may do so for as long as `time`. Returns what that is.
+    pub(super) fn hasten(&mut self, session: &str, time: Duration) -> Vec<u64> {
+        let until = Instant::now() + time;
+        let of_session = |abandoned: &Abandoned| abandoned.session.as_deref() == Some(session);
+        let later = self.abandoned.iter_mut().filter(|(_, other)| of_session(other) && other.until > until);
+        later
+            .map(|(number, abandoned)| {
+                abandoned.until = until;
+                *number
+            })
+            .collect()
+    }
+
     /// The server has responded to one that may have been abandoned.
     pub(super) fn forget(&mut self, number: u64) {
         self.abandoned.remove(&number);
@@ -169,6 +206,7 @@ impl Inflight {
     /// All of them, of which none is left.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Pending> {
         self.by_session.clear();
+        self.by_holder.clear();
         self.abandoned.clear();
         std::mem::take(&mut self.requests).into_values()
     }
@@ -219,13 +257,39 @@ mod tests {
     fn pending(session: &str) -> Pending {
         Pending {
             session: Some(session.into()),
+            holder: None,
             id: (*b"1").into(),
             token: None,
             effect: Effect::Nothing,
             carries: Carries::Stream,
-            reply: outbox().0,
+            reply: outbox(None).0,
             pulse: Pulse::new(),
         }
+    }
+
+    #[test]
+    fn a_caller_leaves_room_for_others_with_and_without_sessions() {
+        let mut inflight = Inflight::default();
+        let holder = |last: u8| Some(Holder::new(None, [10, 0, 0, last].into()));
+        let of = |last: u8, session: Option<u64>| Pending {
+            session: session.map(|number| number.to_string().into()),
+            holder: holder(last),
+            ..pending("")
+        };
+        let all = limits::STDIO_REQUESTS_OF_AN_ADDRESS as u64;
+        for number in 0..all {
+            // In none, or in very many.
+            inflight.insert(number, of(1, (number % 2 == 0).then_some(number))).unwrap();
+        }
+        assert!(inflight.insert(all, of(1, None)).is_err());
+        assert!(inflight.insert(all, of(1, Some(all))).is_err());
+        inflight.insert(all, of(2, None)).unwrap();
+        inflight.remove(0);
+        inflight.insert(0, of(1, None)).unwrap();
+        for number in 0..=all {
+            inflight.remove(number);
+        }
+        assert!(inflight.by_holder.is_empty());
     }
 
     const HOUR: Duration = Duration::from_secs(60 * 60);
@@ -243,6 +307,20 @@ mod tests {
         inflight.abandon(3, Duration::from_secs(5));
         assert_eq!(inflight.from(), From::Several);
         tokio::time::advance(Duration::from_secs(6)).await;
+        assert_eq!(inflight.from(), From::Session("b".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_an_ended_session_has_abandoned_is_soon_over() {
+        let mut inflight = Inflight::default();
+        inflight.insert(1, pending("a")).unwrap();
+        inflight.insert(2, pending("b")).unwrap();
+        inflight.abandon(1, HOUR);
+        assert_eq!(inflight.hasten("b", limits::CANCEL_TIME), [0; 0]);
+        assert_eq!(inflight.hasten("a", limits::CANCEL_TIME), [1]);
+        assert_eq!(inflight.hasten("a", limits::CANCEL_TIME), [0; 0], "it is cancelled once");
+        assert_eq!(inflight.from(), From::Several);
+        tokio::time::advance(limits::CANCEL_TIME * 2).await;
         assert_eq!(inflight.from(), From::Session("b".into()));
     }
 

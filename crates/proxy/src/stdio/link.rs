@@ -138,9 +138,9 @@ fn route(bridge: &Bridge, line: Line) {
 
 /// Writes lines to the server for ever.
 async fn write(input: &mut BoxWrite, mut lines: QueuedLines) -> io::Error {
-    while let Some(line) = lines.next().await {
+    while let Some(queued) = lines.next().await {
         let written = async {
-            input.write_all(&line).await?;
+            input.write_all(&queued.line).await?;
             input.flush().await
         };
         if let Err(error) = written.await {

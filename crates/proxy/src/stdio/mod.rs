@@ -11,7 +11,7 @@
 //! | response, progress, messages of a subscription of 2026-07-28 | the client of the request |
 //! | changes of a resource | the sessions that are subscribed to it |
 //! | changes of lists | all sessions |
-//! | log messages | the sessions that have set a level; if none has, the only session |
+//! | log messages | the sessions that have set a level, or the only one with a request in flight; if none has, the only session |
 //! | requests to clients | the session with a request in flight, if it is one; or none |
 //! | anything else | the only session that is concerned; or none |
 //!

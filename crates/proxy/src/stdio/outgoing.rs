@@ -1,6 +1,7 @@
 //! Messages of clients to the server.
 
 use bytes::Bytes;
+use skep_gateway::identity::Holder;
 use skep_mcp::{
     Edits, Envelope, Id, Json, Kind, Method, Raw, Rejection, SpliceError, empty_result, stdio::line_of,
 };
@@ -53,6 +54,8 @@ fn progress_token<'a>(envelope: &Envelope<'a>) -> Option<Raw<'a>> {
 /// The client of a request, and how it gets the response.
 pub(super) struct Requester {
     pub(super) session: Option<SessionKey>,
+    /// Whose requests are counted. Those of the bridge itself are not.
+    pub(super) holder: Option<Holder>,
     pub(super) carries: Carries,
     pub(super) reply: Outbox,
     pub(super) pulse: std::sync::Arc<Pulse>,
@@ -106,6 +109,7 @@ impl Router {
         let token = progress_token(envelope);
         let pending = Pending {
             session: requester.session,
+            holder: requester.holder,
             id: id.raw().as_str().as_bytes().into(),
             token: token.map(|token| token.as_str().into()),
             effect,

@@ -10,6 +10,7 @@ use std::sync::{
 };
 
 use bytes::Bytes;
+use skep_gateway::body::Share;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::limits;
@@ -22,15 +23,16 @@ pub(super) struct Queue {
     own: Arc<AtomicUsize>,
 }
 
-/// A line that waits for the server.
-struct Queued {
-    line: Bytes,
+/// A line that waits for the server. It has its place until this is dropped.
+pub(super) struct Queued {
+    pub(super) line: Bytes,
     _place: Place,
 }
 
 /// What a line occupies for as long as it is queued.
 enum Place {
-    Client(#[expect(dead_code, reason = "it is released when it is dropped")] OwnedSemaphorePermit),
+    #[expect(dead_code, reason = "they are released when they are dropped")]
+    Client(OwnedSemaphorePermit, Option<Share>),
     Own(Arc<AtomicUsize>),
 }
 
@@ -57,13 +59,14 @@ pub(super) fn queue() -> (Queue, QueuedLines) {
 }
 
 impl Queue {
-    /// Adds a line, and waits while too many are queued.
-    pub(super) async fn put(&self, line: Vec<u8>) -> Result<(), NotQueued> {
+    /// Adds a line, and waits while too many are queued. It takes its share of memory until the server has read it, also if its client
+    /// leaves.
+    pub(super) async fn put(&self, line: Vec<u8>, share: Option<Share>) -> Result<(), NotQueued> {
         let place = tokio::select! {
             place = self.places.clone().acquire_owned() => place.map_err(|_| NotQueued)?,
             () = self.lines.closed() => return Err(NotQueued),
         };
-        self.send(line, Place::Client(place))
+        self.send(line, Place::Client(place, share))
     }
 
     /// Adds a line of the bridge itself, without waiting.
@@ -83,14 +86,15 @@ impl Queue {
 
 impl QueuedLines {
     /// The next line, or nothing when there will be none.
-    pub(super) async fn next(&mut self) -> Option<Bytes> {
-        self.0.recv().await.map(|queued| queued.line)
+    pub(super) async fn next(&mut self) -> Option<Queued> {
+        self.0.recv().await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
+    use skep_gateway::body::Budget;
 
     use super::*;
 
@@ -98,22 +102,38 @@ mod tests {
     async fn lines_of_clients_wait_and_those_of_the_bridge_are_bounded_and_all_stay_in_order() {
         let (queue, mut lines) = queue();
         for _ in 0..limits::STDIO_QUEUE {
-            queue.put(b"client".to_vec()).now_or_never().unwrap().unwrap();
+            queue.put(b"client".to_vec(), None).now_or_never().unwrap().unwrap();
         }
-        let mut waiting = Box::pin(queue.put(b"late".to_vec()));
+        let mut waiting = Box::pin(queue.put(b"late".to_vec(), None));
         assert!((&mut waiting).now_or_never().is_none());
         let own = (0..).take_while(|_| queue.push(b"own".to_vec()).is_ok()).count();
         assert_eq!(own, limits::STDIO_OWN_QUEUE);
         for _ in 0..limits::STDIO_QUEUE {
-            assert_eq!(lines.next().await.unwrap(), "client");
+            assert_eq!(lines.next().await.unwrap().line, "client");
         }
         waiting.await.unwrap();
         for _ in 0..own {
-            assert_eq!(lines.next().await.unwrap(), "own");
+            assert_eq!(lines.next().await.unwrap().line, "own");
         }
-        assert_eq!(lines.next().await.unwrap(), "late");
+        assert_eq!(lines.next().await.unwrap().line, "late");
         assert_eq!(queue.push(Vec::new()), Ok(()), "reading makes room");
         drop(lines);
-        assert_eq!((queue.put(Vec::new()).await, queue.push(Vec::new())), (Err(NotQueued), Err(NotQueued)));
+        assert_eq!(
+            (queue.put(Vec::new(), None).await, queue.push(Vec::new())),
+            (Err(NotQueued), Err(NotQueued))
+        );
+    }
+
+    #[tokio::test]
+    async fn a_line_takes_its_share_until_the_server_has_read_it() {
+        let memory = Budget::new(1 << 20);
+        let is_free = || memory.take(1 << 20).is_ok();
+        let (queue, mut lines) = queue();
+        queue.put(vec![b'x'; 1 << 20], memory.take(1 << 20).ok()).await.unwrap();
+        assert!(!is_free(), "also if its client has left");
+        let written = lines.next().await.unwrap();
+        assert!(!is_free());
+        drop(written);
+        assert!(is_free());
     }
 }

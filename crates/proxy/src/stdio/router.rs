@@ -3,6 +3,7 @@
 use std::{collections::HashMap, time::Duration};
 
 use bytes::Bytes;
+use skep_gateway::body::CountedBytes;
 use skep_mcp::{Id, Kind, Raw, Rejection, empty_result, stdio::line_of};
 use tracing::{debug, warn};
 
@@ -94,10 +95,14 @@ impl Router {
     /// Removes a request whose client has disconnected, and notifies the server.
     pub(super) fn cancel(&mut self, number: u64) {
         if self.abandon(number, limits::CANCEL_TIME).is_some() {
-            let params = format!(r#"{{"requestId":{number}}}"#);
-            let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
-            self.send(line_of(line.into_bytes()));
+            self.send_cancellation(number);
         }
+    }
+
+    fn send_cancellation(&self, number: u64) {
+        let params = format!(r#"{{"requestId":{number}}}"#);
+        let line = format!(r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{params}}}"#);
+        self.send(line_of(line.into_bytes()));
     }
 
     /// The server has ended: rejects all requests.
@@ -112,6 +117,9 @@ impl Router {
     /// Ends a session, with its streams, its requests and its subscriptions.
     pub(super) fn end_session(&mut self, session: &str) {
         let numbers: Vec<_> = self.inflight.of(session).map(|(number, _)| number).collect();
+        // Before those that follow, which are cancelled as well.
+        let abandoned = self.inflight.hasten(session, limits::CANCEL_TIME);
+        abandoned.into_iter().for_each(|number| self.send_cancellation(number));
         for number in numbers {
             self.cancel(number);
         }
@@ -146,7 +154,7 @@ impl Router {
     /// Delivers a message to a session: on its own stream, or else on that of a request. Without either it is lost, as it would be
     /// for a client that does not listen.
     pub(super) fn deliver(&mut self, session: &str, message: &Bytes) {
-        self.deliver_reply(session, || Reply::Message(message.clone()));
+        self.deliver_reply(session, || Reply::Message(message.clone().into()));
     }
 
     /// Delivers a message to many sessions.
@@ -184,7 +192,7 @@ impl Router {
     }
 
     /// Puts a message into a session's own stream. One that is too slow for it loses the stream.
-    pub(super) fn stream(&mut self, session: &str, message: Bytes) {
+    pub(super) fn stream(&mut self, session: &str, message: CountedBytes) {
         if let Some(member) = self.members.get_mut(session)
             && let Some(stream) = &member.stream
             && stream.push(Reply::Message(message)).is_err()

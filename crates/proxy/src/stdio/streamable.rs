@@ -10,11 +10,12 @@ use skep_mcp::{Envelope, Era, Message, Method, Rejection, Revision, SessionId};
 use tokio::time::timeout;
 
 use super::{
-    bridge::Forwarded,
+    bridge::{Client, Forwarded},
     events::{self, ResponseStream, SessionStream, Source},
     inflight::{Carries, SessionKey},
     member::Abilities,
     outbox::{Reply, outbox},
+    router::Router,
     server::StdioServer,
     status,
 };
@@ -58,13 +59,13 @@ impl StdioServer {
         match envelope.message() {
             Message::Request { .. } => self.request(exchange, &envelope, session).await,
             Message::Notification { .. } => {
-                self.bridge
-                    .send(&envelope, |router| router.notification(&envelope, session.as_ref()))
-                    .await?;
+                let route = |router: &mut Router| router.notification(&envelope, session.as_ref());
+                self.bridge.send(&envelope, &Client::of(exchange), route).await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
             Message::Response { .. } => {
-                self.bridge.send(&envelope, |router| router.response(&envelope, session.as_ref())).await?;
+                let route = |router: &mut Router| router.response(&envelope, session.as_ref());
+                self.bridge.send(&envelope, &Client::of(exchange), route).await?;
                 Ok(response::empty(StatusCode::ACCEPTED))
             }
         }
@@ -76,14 +77,14 @@ impl StdioServer {
         exchange: &Exchange,
         envelope: &Envelope<'_>,
     ) -> Result<Response<Body>, Rejection> {
-        let answer = self.bridge.initialize(exchange.body.clone()).await?;
+        let answer = self.bridge.initialize(&exchange.body, Client::of(exchange)).await?;
         let accepted = matches!(
             Envelope::parse_within(&answer, super::DEPTH)?.message(),
             Message::Response { outcome: skep_mcp::Outcome::Result(_), .. }
         );
         let mut response = match status::of(&answer, envelope) {
             StatusCode::OK if accepts_stream(&exchange.headers) => events::single(&answer),
-            status => response::json(status, answer),
+            status => response::json(status, answer.into_bytes()),
         };
         if accepted {
             let session = self.start_session(exchange, Abilities::of(envelope))?;
@@ -101,9 +102,9 @@ impl StdioServer {
     ) -> Result<Response<Body>, Rejection> {
         let streams = accepts_stream(&exchange.headers);
         let carries = if streams { Carries::Stream } else { Carries::Answer };
-        match self.bridge.request(envelope, session.as_ref(), carries).await? {
+        match self.bridge.request(envelope, session.as_ref(), carries, &Client::of(exchange)).await? {
             Forwarded::Answer(answer) if streams => Ok(events::single(&answer)),
-            Forwarded::Answer(answer) => Ok(response::json(StatusCode::OK, answer)),
+            Forwarded::Answer(answer) => Ok(response::json(StatusCode::OK, answer.into_bytes())),
             Forwarded::Waiting(waiting) if streams => {
                 let id = exchange.message.as_ref().and_then(|message| message.id.clone()).unwrap_or_default();
                 self.stream(ResponseStream { first: None, waiting, id, phase: self.phase() }, envelope).await
@@ -113,7 +114,7 @@ impl StdioServer {
                 Ok(response::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"))
             }
             Forwarded::Waiting(waiting) => match waiting.answer().await? {
-                Some(answer) => Ok(response::json(status::of(&answer, envelope), answer)),
+                Some(answer) => Ok(response::json(status::of(&answer, envelope), answer.into_bytes())),
                 // The client has cancelled it, and expects no response.
                 None => Ok(response::empty(StatusCode::ACCEPTED)),
             },
@@ -131,7 +132,7 @@ impl StdioServer {
             match timeout(limits::KEEP_ALIVE, stream.next()).await {
                 Ok(Some(Reply::Rejected(rejection))) => return Err(rejection),
                 Ok(Some(Reply::Answer(answer))) if status::of(&answer, envelope) != StatusCode::OK => {
-                    return Ok(response::json(status::of(&answer, envelope), answer));
+                    return Ok(response::json(status::of(&answer, envelope), answer.into_bytes()));
                 }
                 Ok(first) => stream.first = first,
                 Err(_) => {}
@@ -148,7 +149,7 @@ impl StdioServer {
         if !accepts_stream(&exchange.headers) {
             return Ok(response::text(StatusCode::NOT_ACCEPTABLE, "Accept must have text/event-stream\n"));
         }
-        let (stream, inbox) = outbox();
+        let (stream, inbox) = outbox(Some(exchange.memory()));
         let mut router = self.bridge.router();
         let member = router.members.get_mut(&session).ok_or(Rejection::Session)?;
         member.stream = Some(stream);

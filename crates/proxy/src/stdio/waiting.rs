@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
+use skep_gateway::body::CountedBytes;
 use skep_mcp::{Envelope, Method, Rejection};
 use tokio::time::{Instant, sleep_until};
 
@@ -23,6 +23,8 @@ pub(super) struct Waiting {
     end: Option<Instant>,
     /// What is sent to the server when the client does not wait any more.
     leave: Leave,
+    /// Whether the server may know of it.
+    is_sent: bool,
     over: bool,
 }
 
@@ -49,7 +51,12 @@ impl Waiting {
         } else {
             Leave::Silently
         };
-        Self { bridge, number, inbox, pulse, end, leave, over: false }
+        Self { bridge, number, inbox, pulse, end, leave, is_sent: false, over: false }
+    }
+
+    /// The request is in the server's queue.
+    pub(super) fn sent(&mut self) {
+        self.is_sent = true;
     }
 
     /// Whether only its client ends it.
@@ -76,10 +83,7 @@ impl Waiting {
                 biased;
                 reply = self.inbox.next() => {
                     self.over = !matches!(reply, Some(Reply::Message(_) | Reply::Event(_)));
-                    return match reply {
-                        None if self.inbox.has_lost() => Some(Reply::Rejected(Rejection::SlowReader)),
-                        reply => reply,
-                    };
+                    return reply.or_else(|| Some(Reply::Rejected(self.inbox.lost()?.into())));
                 }
                 () = late => {}
             }
@@ -95,7 +99,7 @@ impl Waiting {
     }
 
     /// The response alone. Nothing if the client has cancelled the request.
-    pub(super) async fn answer(mut self) -> Result<Option<Bytes>, Rejection> {
+    pub(super) async fn answer(mut self) -> Result<Option<CountedBytes>, Rejection> {
         while let Some(reply) = self.next().await {
             if let Some(answer) = last(reply) {
                 return answer.map(Some);
@@ -109,6 +113,7 @@ impl Drop for Waiting {
     fn drop(&mut self) {
         let mut router = self.bridge.router();
         match self.leave {
+            _ if !self.is_sent => drop(router.remove_request(self.number)),
             Leave::Silently => drop(router.abandon(self.number, limits::LONGEST_REQUEST)),
             Leave::Cancel => router.cancel(self.number),
         }

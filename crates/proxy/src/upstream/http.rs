@@ -311,6 +311,10 @@ fn is_repeatable(exchange: &Exchange) -> bool {
 
 pub(super) fn client_response(response: Response<UpstreamBody>) -> Response<Body> {
     let (mut parts, body) = response.into_parts();
+    // It was not requested, and nothing may follow on the client's connection.
+    if parts.status.is_informational() {
+        return skep_gateway::http::response::error(&Rejection::Unreachable, None);
+    }
     strip_hop_by_hop(&mut parts.headers);
     parts.extensions.clear();
     // Whatever the server speaks.

@@ -36,7 +36,7 @@ pub(super) fn with_proxy_endpoint(
         announced: announced.clone(),
         announcement: Mutex::default(),
     };
-    Response::from_parts(parts, events::mapped(body, with_proxy_endpoint))
+    Response::from_parts(parts, events::mapped(body, with_proxy_endpoint, exchange.memory()))
 }
 
 /// Replaces an invalid address.

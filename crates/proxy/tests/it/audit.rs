@@ -1,8 +1,8 @@
 //! The audit log.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{fs, os::unix::fs::PermissionsExt, path::PathBuf, time::Duration};
 
-use http::{Method, StatusCode};
+use http::{Method, Response, StatusCode};
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
@@ -74,6 +74,8 @@ async fn each_request_is_one_entry_with_the_caller_the_target_and_the_outcome() 
         fixture.post(&[token, ("user-agent", "tester/1")], &call("tools/call", json!({"name": name}))).await;
     }
     let entries = log.entries(4).await;
+    let mode = fs::metadata(&log.0).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600, "nobody else reads it");
     let summary: Vec<_> = entries.iter().map(|entry| (&entry["target"]["name"], &entry["outcome"])).collect();
     let expected =
         [("read", "success"), ("secret", "denied"), ("broken", "application_error"), ("crash", "error")]
@@ -217,4 +219,64 @@ async fn settings_in_a_file_are_used_and_a_missing_file_is_an_error() {
     });
     let error = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).err().unwrap().to_string();
     assert!(error.starts_with("audit: config_path: "), "{error}");
+}
+
+#[tokio::test]
+async fn an_error_that_comes_as_an_event_or_is_long_is_no_success() {
+    let log = Log::new("events");
+    let server = Server::start(|request| {
+        let name = request.json()["params"]["name"].as_str().unwrap().to_owned();
+        let data = if name == "long" { "x".repeat(16 << 10) } else { String::new() };
+        let error =
+            json!({"jsonrpc": "2.0", "id": 7, "error": {"code": -32603, "message": "no", "data": data}});
+        if name == "json" || name == "long" {
+            return json_response(error);
+        }
+        let response = Response::builder().header("content-type", "text/event-stream");
+        response.body(format!("data: {error}\n\n").into()).unwrap()
+    })
+    .await;
+    let fixture = Fixture::new(&server, middleware(&log, json!({}))).await;
+    for name in ["json", "event", "long"] {
+        fixture.post(&[], &call("tools/call", json!({"name": name}))).await;
+    }
+    for entry in log.entries(3).await {
+        let code = &entry["metadata"]["extra"]["jsonrpc_error_code"];
+        assert_eq!((&entry["outcome"], code), (&json!("application_error"), &json!(-32603)), "{entry}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_writes_no_more_than_a_few_texts_of_bounded_length() {
+    let log = Log::new("long");
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, middleware(&log, json!({}))).await;
+    let long = "x".repeat(40 << 10);
+    fixture.post(&[("user-agent", &long)], &call("tools/call", json!({"name": long}))).await;
+    fixture.post(&[("user-agent", &long)], &call(&long, json!({}))).await;
+    for entry in log.entries(2).await {
+        assert!(entry.to_string().len() < 8 << 10, "{} bytes", entry.to_string().len());
+    }
+}
+
+#[tokio::test]
+async fn the_address_of_a_client_is_the_one_that_the_nearest_proxy_names() {
+    let log = Log::new("forwarded");
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let more = json!({"trust_proxy_headers": true, "audit_config": {"logFile": log.0}});
+    let fixture = Fixture::with(&server, more).await;
+    let forged = "6.6.6.6, 203.0.113.9";
+    for headers in [
+        &[("x-forwarded-for", forged)][..],
+        &[("x-forwarded-for", forged), ("x-real-ip", "6.6.6.6")],
+        &[("x-real-ip", "203.0.113.9")],
+    ] {
+        fixture.post(headers, &call("ping", json!({}))).await;
+    }
+    fixture
+        .post(&[("x-forwarded-for", "6.6.6.6, unknown"), ("x-real-ip", "6.6.6.6")], &call("ping", json!({})))
+        .await;
+    let entries = log.entries(4).await;
+    let sources: Vec<_> = entries.iter().map(|entry| entry["source"]["value"].as_str().unwrap()).collect();
+    assert_eq!(sources, ["203.0.113.9", "203.0.113.9", "203.0.113.9", "127.0.0.1"]);
 }

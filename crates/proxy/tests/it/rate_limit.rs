@@ -214,3 +214,20 @@ fn a_limit_without_an_address_is_an_error_that_names_it() {
     let error = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).err().unwrap().to_string();
     assert!(error.starts_with("ratelimit.redis_addr: "), "{error}");
 }
+
+#[tokio::test]
+async fn calls_that_policies_deny_use_up_no_limit_that_others_share() {
+    let (redis, server) = (Redis::start().await, server().await);
+    let policies = json!({"policies": ["permit(principal, action, resource == Tool::\"read\");"], "entities_json": "[]"});
+    let fixture = Fixture::with(
+        &server,
+        json!({
+            "authz_config": {"version": "1.0", "type": "cedarv1", "cedar": policies},
+            "rate_limit_config": {"shared": bucket(2, "1h")}, "rate_limit_namespace": "ns",
+            "scaling_config": {"session_redis": {"address": redis.address()}},
+        }),
+    )
+    .await;
+    assert_eq!(statuses(&fixture, "no-such-tool", 5).await, [403; 5]);
+    assert_eq!(statuses(&fixture, "read", 3).await, [200, 200, 429]);
+}

@@ -8,7 +8,7 @@ use std::sync::{
 use http::{Method, StatusCode};
 use redis::cmd;
 use serde_json::{Value, json};
-use skep_config::RunConfig;
+use skep_config::{RunConfig, run_config::SessionRedis};
 use skep_proxy::Proxy;
 use skep_testkit::{IdentityProvider, Redis};
 
@@ -278,4 +278,41 @@ async fn an_unavailable_redis_is_an_error_at_start_unless_the_server_is_a_stdio_
     let expected = format!("scaling_config.session_redis: the Redis at {unused} cannot be used: ");
     assert!(error.starts_with(&expected), "{error}");
     proxy("stdio").check().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_caller_that_starts_session_after_session_does_not_fill_the_redis_that_all_share() {
+    use skep_gateway::{
+        identity::Owner,
+        limits,
+        sessions::{Session, Sessions},
+    };
+    let redis = Redis::start().await;
+    let config = SessionRedis { address: redis.address().to_owned(), ..SessionRedis::default() };
+    let sessions = Sessions::new(std::time::Duration::from_secs(60), Some(&config), "files:80").unwrap();
+    let of = |owner: &str, bytes: usize| Session {
+        server_id: None,
+        pod: None,
+        initialize: Some(vec![b' '; bytes].into()),
+        owner: Owner::from_text(&owner.repeat(32)),
+    };
+    let here = [127, 0, 0, 1].into();
+    sessions.put("of another", of("b", 1), here).await.unwrap();
+    let count = limits::SESSIONS_OF_A_CALLER + 200;
+    let bytes = 64 << 10;
+    for number in 0..count {
+        sessions.put(&number.to_string(), of("a", bytes), here).await.unwrap();
+    }
+    let mut connection = redis_connection(&redis).await;
+    let keys: usize = cmd("DBSIZE").query_async(&mut connection).await.unwrap();
+    assert!(keys <= limits::SESSIONS_OF_A_CALLER + 1, "{keys} sessions");
+    assert!(keys > limits::SESSIONS_OF_A_CALLER / 2);
+    assert!(sessions.get("of another").await.unwrap().is_some());
+    assert!(sessions.get("0").await.unwrap().is_none(), "its own oldest made room");
+    let mut stored = 0;
+    for number in 0..count {
+        let session = sessions.get(&number.to_string()).await.unwrap();
+        stored += session.and_then(|session| session.initialize).map_or(0, |initialize| initialize.len());
+    }
+    assert!((1..=limits::SESSION_BYTES).contains(&stored), "{stored} bytes");
 }

@@ -1,6 +1,7 @@
 //! The documentation is correct: links resolve, manifests are accepted, metrics exist, variables are read, tests exist.
 
 mod examples;
+mod limits;
 mod links;
 mod manifests;
 mod metrics;

@@ -41,8 +41,9 @@ pub(super) fn middlewares(
     middlewares.extend(audit(config, listen)?.map(Middleware::Audit));
     middlewares.push(Middleware::Auth(Auth { oidc_config: oidc.map(|oidc| tokens(oidc, variables)) }));
     middlewares.extend(telemetry(config)?.map(Middleware::Telemetry));
-    middlewares.extend(rate_limit(config)?.map(Middleware::RateLimit));
     middlewares.extend(authz.map(policies).transpose()?.map(Middleware::Authorization));
+    // Calls that are denied must not use up what all callers share.
+    middlewares.extend(rate_limit(config)?.map(Middleware::RateLimit));
     Ok(middlewares)
 }
 

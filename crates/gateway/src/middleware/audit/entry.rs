@@ -1,18 +1,20 @@
 //! What an entry has: the type of event, who requested what, and how it ended.
 
-use std::net::IpAddr;
+use std::{borrow::Cow, net::IpAddr};
 
 use http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
-use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use skep_mcp::{Envelope, Message, Outcome};
 
 use super::Log;
 use crate::{
+    headers::{FORWARDED_FOR, last_forwarded},
     http::{Ended, REQUEST_ID},
     identity::Identity,
+    limits,
     message::Exchange,
+    middleware::telemetry::{RpcError, rpc_error},
+    truncate::truncate_to,
 };
 
 /// The type of a stream that a client listens to. No filter may name it.
@@ -43,17 +45,17 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
     let now = Timestamp::now().to_string();
     let message = exchange.message.as_ref();
     let target = json!({
-        "endpoint": exchange.path.path(),
-        "method": message.map_or(exchange.method.as_str(), |message| message.method_name.as_str()),
-        "name": message.and_then(|message| message.target.as_deref()).unwrap_or_default(),
+        "endpoint": short(exchange.path.path()),
+        "method": short(message.map_or(exchange.method.as_str(), |message| message.method_name.as_str())),
+        "name": short(message.and_then(|message| message.target.as_deref()).unwrap_or_default()),
         "type": target_type(type_),
     });
     let source = json!({
         "type": "network",
         "value": source(exchange, log.trusts_headers).to_string(),
         "extra": {
-            "user_agent": text(&exchange.headers, header::USER_AGENT.as_str()),
-            "request_id": text(&exchange.headers, REQUEST_ID.as_str()),
+            "user_agent": short(text(&exchange.headers, header::USER_AGENT.as_str())),
+            "request_id": short(text(&exchange.headers, REQUEST_ID.as_str())),
         },
     });
     let identity = exchange.identity.as_deref();
@@ -76,13 +78,19 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
     entry
 }
 
+/// A text of the request. A stranger could fill the log with it.
+pub(super) fn short(text: &str) -> Cow<'_, str> {
+    truncate_to(text, limits::AUDIT_TEXT)
+}
+
 /// The address of the client: of the peer, or what a trusted proxy in front says of its own.
 fn source(exchange: &Exchange, trusts_headers: bool) -> IpAddr {
-    let forwarded = |name: &str| {
-        let first = text(&exchange.headers, name).split(',').next().unwrap_or_default().trim();
-        first.parse().ok()
+    let headers = &exchange.headers;
+    let named = match headers.contains_key(&FORWARDED_FOR) {
+        true => last_forwarded(headers),
+        // Some proxies replace this one instead.
+        false => text(headers, "x-real-ip").trim().parse().ok(),
     };
-    let named = ["x-forwarded-for", "x-real-ip"].into_iter().find_map(forwarded);
     named.filter(|_| trusts_headers).unwrap_or_else(|| exchange.peer.ip())
 }
 
@@ -157,24 +165,9 @@ pub(super) fn outcome(status: StatusCode, has_error: bool) -> &'static str {
     }
 }
 
-/// The error of a response.
-#[derive(Deserialize)]
-pub(super) struct RpcError {
-    #[serde(default)]
-    pub(super) code: i64,
-    #[serde(default)]
-    pub(super) message: String,
-}
-
 /// The error of a response, if it is one.
 pub(super) fn error(end: &Ended) -> Option<RpcError> {
-    if end.bytes != end.prefix.len() as u64 {
-        return None;
-    }
-    let envelope = Envelope::parse(&end.prefix).ok()?;
-    let Message::Response { outcome: Outcome::Error(error), .. } = envelope.message() else { return None };
-    let mut error: RpcError =
-        serde_json::from_str(error.as_str()).unwrap_or_else(|_| RpcError { code: 0, message: String::new() });
+    let mut error = rpc_error(end)?;
     let end = error.message.floor_char_boundary(ERROR_MESSAGE);
     error.message.truncate(end);
     Some(error)

@@ -23,7 +23,7 @@ use crate::{
     http::{Ended, Observer},
     message::Exchange,
 };
-use entry::{STREAM, TYPES, entry, error, event_type, outcome, text, text_of};
+use entry::{STREAM, TYPES, entry, error, event_type, outcome, short, text, text_of};
 use output::Output;
 
 const COMPONENT: &str = "toolhive-api";
@@ -182,7 +182,7 @@ impl Record {
     fn write_start(self, exchange: &Exchange) {
         let transport = self.log.transport.map_or("", |transport| transport.as_str());
         let agent = text(&exchange.headers, header::USER_AGENT.as_str());
-        let extra = json!({"transport": transport, "user_agent": agent});
+        let extra = json!({"transport": transport, "user_agent": short(agent)});
         self.finish("success", extra.as_object().cloned().unwrap_or_default(), None);
     }
 

@@ -41,7 +41,7 @@ use collector::Collector;
 use labels::{ABANDONED, Known, Measured, Server, Subject};
 use metrics::Metrics;
 use outcome::failed;
-pub(super) use outcome::{Failure, failure};
+pub(super) use outcome::{Failure, RpcError, failure, rpc_error};
 pub use page::{METRICS, Page, not_served};
 use prometheus::Prometheus;
 pub use searches::{CallOutcome, SearchEvent};

@@ -1,6 +1,9 @@
 //! `/metrics`: the page that Prometheus scrapes, on the proxy's own port and on one for scraping alone.
 
-use std::{convert::Infallible, sync::Arc};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use bytes::Bytes;
 use futures::{StreamExt, stream};
@@ -11,7 +14,8 @@ use skep_config::run_config;
 use tokio::{
     net::TcpListener,
     sync::{OwnedSemaphorePermit, Semaphore},
-    time::Instant,
+    task::JoinHandle,
+    time::sleep,
 };
 use tracing::{info, warn};
 
@@ -41,17 +45,37 @@ pub struct Page {
 /// How much of a page is handed to a connection at once.
 const PIECE: usize = 16 << 10;
 
-/// A page for a scrape on the port that clients use, in pieces. It is one of the few until it has ended, in time or with an error.
+/// What is left of a page for a scrape on the port that clients use. It is one of the few until it has ended.
+struct Scrape {
+    /// Nothing if it took too long.
+    rest: Arc<Mutex<Option<(Bytes, OwnedSemaphorePermit)>>>,
+    timer: JoinHandle<()>,
+}
+
+impl Drop for Scrape {
+    fn drop(&mut self) {
+        self.timer.abort();
+        self.rest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    }
+}
+
+/// The page in pieces. It ends in time or with an error, and its memory and its place are free then: also those of a client that does
+/// not read, for which nothing is polled.
 fn in_time(page: Bytes, permit: OwnedSemaphorePermit) -> Body {
-    let deadline = Instant::now() + limits::SCRAPE_TIME;
-    let pieces = stream::unfold((page, permit), move |(mut rest, permit)| async move {
-        if rest.is_empty() {
-            return None;
-        }
-        let piece = rest.split_to(rest.len().min(PIECE));
-        let is_late = Instant::now() > deadline;
-        let piece = if is_late { Err("the scrape takes too long".into()) } else { Ok(piece) };
-        Some((piece, (rest, permit)))
+    let rest = Arc::new(Mutex::new(Some((page, permit))));
+    let late = rest.clone();
+    let timer = tokio::spawn(async move {
+        sleep(limits::SCRAPE_TIME).await;
+        late.lock().unwrap_or_else(PoisonError::into_inner).take();
+    });
+    let pieces = stream::unfold(Scrape { rest, timer }, |scrape| async {
+        let piece = match &mut *scrape.rest.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some((rest, _)) if rest.is_empty() => return None,
+            // A copy: a slice would keep the whole page.
+            Some((rest, _)) => Ok(Bytes::copy_from_slice(&rest.split_to(rest.len().min(PIECE)))),
+            None => Err("the scrape takes too long".into()),
+        };
+        Some((piece, scrape))
     });
     Body::Made(pieces.boxed())
 }
@@ -165,7 +189,11 @@ mod tests {
         let mut unread = in_time(page.clone(), places.clone().try_acquire_owned().unwrap());
         assert_eq!(unread.frame().await.unwrap().unwrap().into_data().unwrap(), page[..PIECE]);
         assert!(places.clone().try_acquire_owned().is_err(), "it has not ended");
-        tokio::time::advance(limits::SCRAPE_TIME * 2).await;
+        sleep(limits::SCRAPE_TIME * 2).await;
+        assert!(
+            places.clone().try_acquire_owned().is_ok(),
+            "others have its place, although it is not polled"
+        );
         assert!(unread.frame().await.unwrap().is_err(), "the connection ends");
         drop(unread);
         let read = in_time(page.clone(), places.clone().try_acquire_owned().unwrap());

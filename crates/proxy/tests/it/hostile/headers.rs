@@ -1,6 +1,6 @@
 //! Headers that do not match the body, or that would strip what the proxy sets.
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
@@ -63,6 +63,31 @@ async fn a_request_whose_headers_do_not_match_its_body_is_rejected() {
             "{same:?}"
         );
     }
+}
+
+#[tokio::test]
+async fn a_message_of_an_older_revision_does_not_contradict_its_headers_either() {
+    let server = Server::start(|request| result(request, json!({}))).await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let version = ("mcp-protocol-version", "2026-07-28");
+    let danger = call("tools/call", json!({"name": "danger"}));
+    let notification =
+        json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "danger"}}).to_string();
+    for (headers, body) in [
+        (vec![("mcp-method", "ping"), ("mcp-name", "harmless")], &danger),
+        (vec![("mcp-name", "harmless")], &danger),
+        (vec![version, ("mcp-method", "ping")], &notification),
+        (vec![version, ("mcp-name", "danger"), ("mcp-name", "harmless")], &notification),
+        (vec![version, version], &notification),
+    ] {
+        assert_eq!(fixture.post(&headers, body).await.status, StatusCode::BAD_REQUEST, "{headers:?}");
+    }
+    let twice = [version, ("mcp-protocol-version", "2025-11-25")];
+    let answer = fixture.send(Method::GET, "/mcp", &twice, b"").await;
+    assert_eq!(answer.status, StatusCode::BAD_REQUEST);
+    assert!(server.requests().is_empty());
+    let same = [("mcp-method", "tools/call"), ("mcp-name", "danger")];
+    assert_eq!(fixture.post(&same, &danger).await.status, StatusCode::OK);
 }
 
 fn forwarding(headers: Value) -> Value {

@@ -165,9 +165,14 @@ async fn slow_headers_and_a_slow_body_time_out() {
     // The proxy has read what there is; then time passes at once.
     tokio::time::sleep(Duration::from_millis(300)).await;
     tokio::time::pause();
+    let begin = tokio::time::Instant::now();
+    assert!(head.ends().await, "there is no response without a request");
+    let head_time = begin.elapsed().as_secs();
+    assert!((14..30).contains(&head_time), "{head_time} s");
     assert_eq!(body.reply().await.unwrap().status, 408);
     assert!(body.ends().await);
-    assert!(head.ends().await, "there is no response without a request");
+    let body_time = begin.elapsed().as_secs();
+    assert!((29..60).contains(&body_time), "{body_time} s");
     tokio::time::resume();
     assert!(server.requests().is_empty());
     let ping = call("ping", json!({}));

@@ -17,7 +17,7 @@ use tokio::runtime::Handle;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits until something is true.
-async fn until(what: &str, mut is_true: impl FnMut() -> bool) {
+pub(crate) async fn until(what: &str, mut is_true: impl FnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + PATIENCE;
     while !is_true() {
         assert!(tokio::time::Instant::now() < deadline, "{what}: {} tasks", tasks());
@@ -31,7 +31,7 @@ fn tasks() -> usize {
 }
 
 /// How many sockets are open at this address, on the side that listens: not those that wait for late packets only.
-fn sockets(address: SocketAddr) -> usize {
+pub(crate) fn sockets(address: SocketAddr) -> usize {
     const LISTENS: &str = "0A";
     let port = format!(":{:04X}", address.port());
     let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();

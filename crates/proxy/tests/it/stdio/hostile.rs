@@ -2,15 +2,20 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
+use http_body_util::BodyExt;
 use serde_json::json;
 use skep_proxy::limits;
+use tokio::{io::AsyncWriteExt, net::TcpStream};
 
 use super::{
-    client::Client,
+    client::{Client, STREAM, initialize, send},
     fake::{Act, Fake},
 };
-use crate::fixture::call;
+use crate::{
+    fixture::call,
+    load::{sockets, until},
+};
 
 #[tokio::test]
 async fn noise_split_lines_and_lines_that_are_too_long_do_no_harm() {
@@ -130,4 +135,71 @@ async fn a_slow_reader_loses_only_its_own_stream() {
     }
     assert!(events < count, "the slow one was disconnected");
     assert_eq!(slow.call("ping", json!({})).await["id"], 7, "its session continues");
+}
+
+#[tokio::test]
+async fn results_that_clients_do_not_read_take_a_bounded_part_of_the_memory() {
+    const RESULT: usize = 6 << 20;
+    const CALLS: usize = 30;
+    let text = "x".repeat(RESULT);
+    let fake = Fake::new(move |received| match received.method() {
+        "tools/call" => vec![received.result(json!(text))],
+        _ => vec![received.result("{}")],
+    });
+    let fixture = fake.proxy().await;
+    let body = call("tools/call", json!({"name": "large"}));
+    let mut unread = Vec::new();
+    for _ in 0..CALLS {
+        unread.push(send(&fixture, Method::POST, "/mcp", &[STREAM], &body).await);
+    }
+    until("all calls are answered", || {
+        fake.received().iter().filter(|received| received.method() == "tools/call").count() == CALLS
+    })
+    .await;
+    // The server sends one line after the other, so all of them have arrived then.
+    assert_eq!(fixture.post(&[], &call("ping", json!({}))).await.status, StatusCode::OK);
+    let mut whole = 0;
+    for response in unread {
+        let text = response.into_body().collect().await.unwrap().to_bytes();
+        if text.len() > RESULT {
+            whole += 1;
+        } else {
+            assert!(text.windows(6).any(|word| word == b"memory"), "{text:?}");
+        }
+    }
+    // What has been read into sockets is not counted.
+    assert!((1..=limits::BODIES / 2 / RESULT + 5).contains(&whole), "{whole} of {CALLS}");
+    let answer = fixture.post(&[], &body).await;
+    assert!(answer.body.len() > RESULT, "what has been read is free again");
+}
+
+#[tokio::test]
+async fn an_initialize_of_a_client_that_has_left_is_not_sent() {
+    let fake = Fake::raw(|_| Vec::new());
+    let fixture = fake.proxy().await;
+    let body = initialize("2025-11-25", json!({}));
+    let head = "POST /mcp HTTP/1.1\r\nHost: files\r\nContent-Type: application/json\r\nContent-Length";
+    let request = format!("{head}: {}\r\n\r\n{body}", body.len());
+    let address = fixture.address;
+    let connect = async || {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    };
+    let first = connect().await;
+    let number = fake.received_method("initialize").await.json["id"].clone();
+    let mut others = Vec::new();
+    for _ in 0..20 {
+        others.push(connect().await);
+    }
+    drop((first, others));
+    until("the clients have left", || sockets(address) == 0).await;
+    fake.send(json!({"jsonrpc": "2.0", "id": number, "error": {"code": 1, "message": "not yet"}}));
+    let (answer, ()) = tokio::join!(fixture.post(&[], &body), async {
+        let is_next = |received: &super::fake::ReceivedMessage| received.json["id"] != number;
+        let next = fake.received_where(is_next).await;
+        fake.act(next.result(json!({"protocolVersion": "2025-11-25", "serverInfo": {"name": "fake"}})));
+    });
+    assert_eq!(answer.status, StatusCode::OK);
+    assert_eq!(fake.methods(), ["initialize"; 2], "the first had been sent already");
 }

@@ -127,6 +127,33 @@ async fn log_messages_are_sent_by_level_and_ambiguous_notifications_to_no_sessio
 }
 
 #[tokio::test]
+async fn what_the_server_logs_during_a_request_is_sent_to_no_other_session() {
+    let fake = fake();
+    let fixture = fake.proxy().await;
+    let (one, two) = (Client::new(&fixture).await, Client::new(&fixture).await);
+    let (mut first, mut second) = (one.listen().await, two.listen().await);
+    for client in [&one, &two] {
+        client.call("logging/setLevel", json!({"level": "debug"})).await;
+    }
+    let log = notification("message", json!({"level": "error", "data": "the arguments of one"}));
+    let request = one.stream(&waiting(json!(1), json!({}))).await;
+    let number = fake.received_method("wait").await.json["id"].clone();
+    fake.send(log.clone());
+    first.expect(log.clone()).await;
+    fake.send(marker());
+    first.expect(marker()).await;
+    second.expect(marker()).await;
+    // With requests of both, it may be about either; and also after its client has left.
+    let _other = two.stream(&waiting(json!(2), json!({}))).await;
+    fake.received_where(|received| received.method() == "wait" && received.json["id"] != number).await;
+    drop(request);
+    fake.send(log);
+    fake.send(marker());
+    first.expect(marker()).await;
+    second.expect(marker()).await;
+}
+
+#[tokio::test]
 async fn a_request_of_the_server_is_sent_to_the_session_in_flight_and_only_it_can_respond() {
     let fake = fake();
     let fixture = fake.proxy().await;
