@@ -127,7 +127,7 @@ impl Test {
                 let mut expected = expected.clone();
                 listed.sort();
                 expected.sort();
-                Ok((listed != expected).then(|| format!("listed are {listed:?}")))
+                Ok((listed != expected).then(|| format!("listed are {listed:?}, and not {expected:?}")))
             }
             (None, Expectation::Decision(expected)) => {
                 let (method, params) = self.request()?;

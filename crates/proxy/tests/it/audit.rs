@@ -162,7 +162,7 @@ async fn an_entry_names_the_client_the_delegation_and_the_address_that_a_trusted
         ("x-forwarded-for", "198.51.100.7, 10.0.0.1"),
         ("x-real-ip", "198.51.100.8"),
     ];
-    for (trusted, source) in [(true, "198.51.100.7"), (false, "127.0.0.1")] {
+    for (trusted, source) in [(true, "10.0.0.1"), (false, "127.0.0.1")] {
         let log = Log::new(&format!("trusted-{trusted}"));
         let config = json!({"logFile": log.0, "maxDelegationDepth": 2});
         let chain = json!([

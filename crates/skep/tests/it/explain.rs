@@ -170,7 +170,7 @@ fn expectations_are_checked_and_failures_have_their_reason() {
     let (code, text, error) = skep(&["test", "-f", file.to_str().unwrap()]);
     assert_eq!((code, error.as_str()), (Some(1), "error: 2 of 2 tests failed\n"));
     let expected = "FAILED  wrong: authorization rejects it with 403: Unauthorized (no policy permits it)
-FAILED  also wrong: listed are [\"echo\"]
+FAILED  also wrong: listed are [\"echo\"], and not [\"add\"]
 ";
     assert_eq!(text, expected);
     let file = tests_file("misspelled-policy-tests", "- {name: a, tool: add, expects: allowed}\n");

@@ -88,7 +88,8 @@ pub(super) const ABANDONED: u16 = 499;
 
 impl Known {
     pub(super) fn labels(&self, subject: &Subject, status_code: u16, failure: Option<Failure>) -> Labels {
-        let real = !failure.is_some_and(Failure::is_doubtful);
+        // Some servers report an unknown tool as an error of the tool, and one that is down knows none.
+        let real = failure.is_none();
         let resource = match &subject.target {
             None => String::new(),
             Some((kind, name)) => {

@@ -34,15 +34,6 @@ impl Failure {
             Self::Abandoned => Some("cancelled".to_owned()),
         }
     }
-
-    /// Whether the names in the request may be made up.
-    pub(super) fn is_doubtful(self) -> bool {
-        match self {
-            Self::Http(status) => !status.is_server_error(),
-            // Some servers report an unknown tool so.
-            Self::Rpc(_) | Self::Abandoned | Self::Tool => true,
-        }
-    }
 }
 
 /// The failure that an HTTP status means.

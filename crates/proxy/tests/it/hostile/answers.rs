@@ -142,7 +142,7 @@ async fn lists_of_a_stdio_server_contain_only_permitted_items() {
     let client = Client::new(&fixture).await;
     let mut session_stream = client.listen().await;
     let seen = json!({"tools": [{"name": "read"}], "prompts": [], "resources": []});
-    for method in ["tools/list", "prompts/list", "resources/list", "completion/complete"] {
+    for method in ["tools/list", "prompts/list", "resources/list"] {
         assert_eq!(client.call(method, json!({})).await["result"], seen, "{method}");
     }
     let mut stream = client.stream(&call("ping", json!({}))).await;

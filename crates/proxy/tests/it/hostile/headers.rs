@@ -82,7 +82,7 @@ async fn a_message_of_an_older_revision_does_not_contradict_its_headers_either()
     ] {
         assert_eq!(fixture.post(&headers, body).await.status, StatusCode::BAD_REQUEST, "{headers:?}");
     }
-    let twice = [version, ("mcp-protocol-version", "2025-11-25")];
+    let twice = [("mcp-protocol-version", "2025-11-25"), version];
     let answer = fixture.send(Method::GET, "/mcp", &twice, b"").await;
     assert_eq!(answer.status, StatusCode::BAD_REQUEST);
     assert!(server.requests().is_empty());
