@@ -173,7 +173,8 @@ async fn a_user_logs_in_at_dex_and_sees_what_the_cluster_lets_them_get() {
     // On a port of the user's machine, the session is in what a browser does not send.
     let mut local = Browser::new(address);
     local.0.headers.insert(header::HOST, HeaderValue::from_static("localhost:8080"));
-    let to_page = local.end(&log_in_at(&dex, &local.begin().await, &redirect_uri)).await;
+    let returned = log_in_at(&dex, &local.begin().await, &redirect_uri);
+    let to_page = local.end(&returned).await;
     assert!(to_page.location.starts_with("/#token=skep-session-"), "{}", to_page.location);
     assert_eq!(to_page.session(), None);
 
