@@ -22,6 +22,7 @@ mod long;
 mod memory;
 mod metrics;
 mod names;
+mod nested;
 mod policies;
 mod questions;
 mod rate_limits;
