@@ -129,7 +129,7 @@ pub(crate) const TOKEN_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 }
 pub(crate) const TOKEN_OF_CLIENT: Rate = Rate { per_second: 50.0, burst: 300.0 };
 /// Documents that are fetched because of requests of one address.
 pub(crate) const DOCUMENTS: Rate = Rate { per_second: 20.0, burst: 100.0 };
-/// How many of them are fetched at once because of requests of one address: half of what is fetched at once at all.
-pub(crate) const DOCUMENTS_AT_ONCE: usize = skep_auth::limits::FETCHES / 2;
+/// How many of them are fetched at once because of requests of one address: a small part of what is fetched at once at all.
+pub(crate) const DOCUMENTS_AT_ONCE: usize = skep_auth::limits::FETCHES / 8;
 /// Metadata and keys for one address.
 pub(crate) const METADATA_OF_PEER: Rate = Rate { per_second: 200.0, burst: 1000.0 };
