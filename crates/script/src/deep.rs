@@ -82,9 +82,7 @@ impl State {
                 (Some(Object::Tuple(one)), Some(Object::Tuple(other))) if one.len() == other.len() => {
                     return Ok(Comparable::Items(one.len()));
                 }
-                (Some(Object::Range(one)), Some(Object::Range(other))) => {
-                    one == other || one.length == 0 && other.length == 0
-                }
+                (Some(Object::Range(one)), Some(Object::Range(other))) => one.is_same(*other),
                 (Some(Object::Dict(one)), Some(Object::Dict(other)))
                 | (Some(Object::Set(one)), Some(Object::Set(other)))
                     if one.entries.len() == other.entries.len() =>

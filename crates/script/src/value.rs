@@ -67,7 +67,7 @@ pub(crate) enum Key {
     Tuple(Box<[Key]>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Range {
     pub(crate) start: i128,
     /// As it was given: it may lie beyond the last item.
@@ -80,6 +80,13 @@ impl Range {
     pub(crate) fn item(self, index: usize) -> Value {
         let offset = i128::try_from(index).ok().and_then(|index| index.checked_mul(self.step));
         Value::Int(offset.and_then(|offset| self.start.checked_add(offset)).unwrap_or(self.start))
+    }
+
+    /// Whether both have the same items.
+    pub(crate) fn is_same(self, other: Self) -> bool {
+        self.length == other.length
+            && (self.length == 0 || self.start == other.start)
+            && (self.length < 2 || self.step == other.step)
     }
 }
 

@@ -87,7 +87,11 @@ impl Form {
             (Some('e' | 'E' | 'f' | 'F' | 'g' | 'G' | '%'), value) => self.number(state, value)?,
             (None, Value::Float(_)) if self.digits.is_some() => self.number(state, value)?,
             (Some('r'), value) => state.represented(value)?,
-            (None | Some('s' | 'c'), value) => {
+            (Some('c'), value) => match state.text_of(value, "the value")? {
+                text if text.chars().count() == 1 => text.to_string(),
+                _ => return Err(Fault::new("the value must be one character")),
+            },
+            (None | Some('s'), value) => {
                 let text = state.shown(value)?;
                 match self.digits {
                     Some(most) => text.chars().take(most).collect(),
@@ -217,7 +221,9 @@ fn argument(arguments: &Arguments, name: &str, places: &mut Places) -> Checked<V
             places.next += 1;
             Some(places.next - 1)
         }
-        name => name.parse().ok(),
+        // A number has no sign.
+        name if name.bytes().all(|byte| byte.is_ascii_digit()) => name.parse().ok(),
+        _ => None,
     };
     places.has_numbers |= !name.is_empty() && index.is_some();
     if places.has_numbers && places.next > 0 {

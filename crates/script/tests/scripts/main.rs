@@ -6,6 +6,7 @@
 mod calls;
 mod errors;
 mod hostile;
+mod judged;
 mod language;
 
 use serde_json::{Map, Value, json};
