@@ -120,6 +120,17 @@ impl Candidate {
 
     /// Takes or renews the lease, unless another replica holds it. Whether it is held now.
     async fn try_acquire_or_renew(&mut self) -> kube::Result<bool> {
+        loop {
+            match self.try_once().await {
+                // Someone else has written it, or our own request was repeated after its response was lost. Who holds it is
+                // read again: the caller limits the time.
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                tried => return tried,
+            }
+        }
+    }
+
+    async fn try_once(&mut self) -> kube::Result<bool> {
         let Some(lease) = self.api.get_opt(&self.election.lease).await? else { return self.create().await };
         let spec = lease.spec.unwrap_or_default();
         if self.observed.as_ref().is_none_or(|(seen, _)| *seen != spec) {
@@ -129,29 +140,18 @@ impl Candidate {
             return Ok(false);
         }
         let next = self.next(&spec);
-        match self.write(&lease.metadata, &next).await {
-            Ok(()) => {
-                self.observed = Some((next, Instant::now()));
-                Ok(true)
-            }
-            // Another replica was faster.
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.write(&lease.metadata, &next).await?;
+        self.observed = Some((next, Instant::now()));
+        Ok(true)
     }
 
     async fn create(&mut self) -> kube::Result<bool> {
         let spec = self.next(&LeaseSpec { lease_transitions: Some(-1), ..LeaseSpec::default() });
         let metadata = ObjectMeta { name: Some(self.election.lease.clone()), ..ObjectMeta::default() };
         let lease = Lease { metadata, spec: Some(spec.clone()) };
-        match self.api.create(&PostParams::default(), &lease).await {
-            Ok(_) => {
-                self.observed = Some((spec, Instant::now()));
-                Ok(true)
-            }
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(error) => Err(error),
-        }
+        self.api.create(&PostParams::default(), &lease).await?;
+        self.observed = Some((spec, Instant::now()));
+        Ok(true)
     }
 
     /// The lease in the hands of this replica.

@@ -226,3 +226,28 @@ async fn a_leader_that_cannot_reach_the_api_server_writes_nothing_when_it_can_ag
     second_stop.send_replace(true);
     ended(second_task).await.unwrap();
 }
+
+/// Someone annotates the lease again and again: the leader renews it all the same.
+#[tokio::test]
+async fn a_lease_that_others_annotate_is_not_lost() {
+    let test = skep_testkit::namespace().await;
+    let (_, leader, stop) = replica(&test, "leader").await;
+    let lease = test.object::<Lease>("operator");
+    lease.until("held", |lease| lease.is_some()).await;
+    let renewed = async || lease.get().await.spec.unwrap().renew_time;
+    let mut renewals = 0;
+    let mut last = renewed().await;
+    for number in 0.. {
+        lease.patch(&json!({"metadata": {"annotations": {"number": number.to_string()}}})).await;
+        let now = renewed().await;
+        if now != last {
+            (last, renewals) = (now, renewals + 1);
+        }
+        assert!(!leader.is_finished(), "after {renewals} renewals");
+        if renewals == 3 {
+            break;
+        }
+    }
+    stop.send_replace(true);
+    ended(leader).await.unwrap();
+}
