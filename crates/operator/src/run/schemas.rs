@@ -17,8 +17,9 @@ use crate::{
     resources::kind_of,
 };
 
-/// How long to wait before missing fields are looked for again.
+/// How long to wait before missing fields are looked for again: twice as long each time, as another operator's CRDs may stay.
 const RETRY: Duration = Duration::from_secs(10);
+const LONGEST_RETRY: Duration = Duration::from_secs(600);
 
 /// The command that installs what is missing.
 pub const INSTALL_CRDS: &str = "skep crds | kubectl apply --server-side --force-conflicts -f -";
@@ -123,15 +124,17 @@ impl SchemaReader {
 
     /// Requeues objects whose CRDs have changed: looks again while fields are missing, and when the API server rejects one.
     async fn follow(&mut self, registry: &Registry, metrics: &Metrics) {
+        let mut retry = RETRY;
         loop {
             let is_complete = self.undeclared.all().is_empty();
             tokio::select! {
-                () = tokio::time::sleep(RETRY), if !is_complete => {}
-                () = self.undeclared.rejection() => {}
+                () = tokio::time::sleep(retry), if !is_complete => retry = (retry * 2).min(LONGEST_RETRY),
+                () = self.undeclared.rejection() => retry = RETRY,
             }
             match self.refresh().await {
                 Ok(changed) if changed.is_empty() => {}
                 Ok(changed) => {
+                    retry = RETRY;
                     self.report(metrics);
                     changed.into_iter().for_each(|kind| registry.requeue(kind));
                 }
