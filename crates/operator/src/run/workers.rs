@@ -53,7 +53,7 @@ impl Worker {
     async fn process(&self, target: &Arc<Target>) -> Result<Plan, ReconcileError> {
         let start = Instant::now();
         let result = self.reconcile(target).await;
-        if self.statuses.record(&result) {
+        if self.statuses.record(target, &result) {
             self.metrics.record_rejected_status(target.kind.kind);
         }
         self.metrics.record_reconcile(target.kind.kind, result.is_ok(), start.elapsed());
