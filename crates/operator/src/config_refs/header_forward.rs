@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn secret_values_are_not_in_the_run_config() {
+    fn the_run_config_has_the_variable_of_a_secret_header() {
         let config = header_forward(&headers(json!({"X-Tenant": "a"}), &["X-Key"]), "remote").unwrap();
         assert_eq!(config.add_headers_from_secret["X-Key"], "HEADER_FORWARD_X_KEY_REMOTE");
         assert_eq!(header_forward(&headers(json!({}), &[]), "remote"), None);

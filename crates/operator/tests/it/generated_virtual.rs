@@ -5,7 +5,6 @@ use proptest::{
     prelude::*,
     sample::select,
     strategy::{BoxedStrategy, ValueTree},
-    test_runner::TestRunner,
 };
 use serde_json::{Map, Value, json};
 use skep_api::kinds::{
@@ -19,6 +18,7 @@ use skep_testkit::fixtures::{TestGroup, TestServer, TestToolConfig};
 
 use crate::{
     fixture::Fixture,
+    generated::runner,
     virtual_server::{certificates, object, secret},
 };
 
@@ -212,7 +212,7 @@ async fn files(fixture: &Fixture) -> Vec<(String, String)> {
 async fn a_generated_virtual_server_that_is_valid_starts_and_once_settled_is_never_written_again() {
     let fixture = Fixture::new().await;
     references(&fixture).await;
-    let mut runner = TestRunner::default();
+    let mut runner = runner();
     let strategy = spec();
     for number in 0..SPECS {
         let spec = strategy.new_tree(&mut runner).unwrap().current();

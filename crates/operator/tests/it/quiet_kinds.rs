@@ -4,7 +4,7 @@ use skep_operator::resources::StatefulSets;
 use std::{collections::BTreeMap, fs};
 
 use k8s_openapi::api::core::v1::Secret;
-use proptest::{prelude::*, sample::Index, strategy::ValueTree, test_runner::TestRunner};
+use proptest::{prelude::*, sample::Index, strategy::ValueTree};
 use serde_json::{Map, Value, json};
 use skep_converge::Kind;
 use skep_testkit::repository;
@@ -12,6 +12,7 @@ use skep_world::Watched;
 
 use crate::{
     fixture::{Fixture, children},
+    generated::runner,
     kinds::all_kinds,
 };
 
@@ -76,7 +77,7 @@ async fn stored(fixture: &Fixture, kind: Kind, name: &str, object: &Value) -> bo
 async fn every_specimen_and_its_variants_are_settled_once_and_never_written_again() {
     let fixture = Fixture::new().await;
     create_secrets(&fixture).await;
-    let mut runner = TestRunner::default();
+    let mut runner = runner();
     let mut names: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
     for kind in kinds() {
         for (number, specimen) in specimens(kind).into_iter().enumerate() {
@@ -100,6 +101,8 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
     }
     let before = versions(&fixture).await;
 
+    assert_no_secret_is_copied(&fixture).await;
+
     let fixture = fixture.restart().await;
     let recording = fixture.record();
     fixture.until_idle().await;
@@ -108,10 +111,25 @@ async fn every_specimen_and_its_variants_are_settled_once_and_never_written_agai
     fixture.operator.stop().await;
 }
 
+const SECRET: &str = "value-of-a-secret";
+
+/// No value of a Secret is in an object that the operator writes, or in an event.
+async fn assert_no_secret_is_copied(fixture: &Fixture) {
+    let encoded = "dmFsdWUtb2YtYS1zZWNyZXQ";
+    for kind in all_kinds().into_iter().chain(children()).chain([StatefulSets::kind()]) {
+        for object in fixture.objects(kind).await {
+            let text = object.to_string();
+            assert!(!text.contains(SECRET) && !text.contains(encoded), "{text}");
+        }
+    }
+    let events = serde_json::to_string(&fixture.published().await).unwrap();
+    assert!(!events.contains(SECRET) && !events.contains(encoded), "{events}");
+}
+
 /// The Secrets without which some specimens would have no children.
 async fn create_secrets(fixture: &Fixture) {
     for (name, key) in [("hugging-face", "token"), ("postgres", "pgpass")] {
-        let secret = json!({"metadata": {"name": name}, "stringData": {key: "x"}});
+        let secret = json!({"metadata": {"name": name}, "stringData": {key: SECRET}});
         fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
     }
 }

@@ -155,7 +155,7 @@ fn secrets_of_clients_are_variables() {
 }
 
 #[test]
-fn redis_keeps_the_data_of_each_workload_apart() {
+fn the_keys_in_redis_have_the_namespace_and_name_of_the_workload() {
     let redis = json!({
         "sentinelConfig": {"masterName": "main", "sentinelService": {"name": "sentinel"}},
         "aclUserConfig": {"usernameSecretRef": secret("user"), "passwordSecretRef": secret("pass")},

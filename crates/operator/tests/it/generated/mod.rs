@@ -4,9 +4,11 @@ mod fields;
 mod pod_templates;
 
 use crate::kinds::{RemoteProxies, Servers};
+use std::hash::{BuildHasher, RandomState};
+
 use proptest::{
     strategy::{BoxedStrategy, Strategy, ValueTree},
-    test_runner::TestRunner,
+    test_runner::{Config, RngAlgorithm, TestRng, TestRunner},
 };
 use serde_json::{Value, json};
 use skep_converge::Kind;
@@ -19,6 +21,15 @@ use crate::{
 use fields::{
     Fields, of_remote_proxies, of_servers, remote_proxies_must_have, servers_must_have, shared, spec,
 };
+
+/// A runner whose seed is printed: with it in SKEP_SEED, a failed test generates the same again.
+pub(crate) fn runner() -> TestRunner {
+    let given = std::env::var("SKEP_SEED").ok().map(|seed| seed.parse().expect("SKEP_SEED is a number"));
+    let seed: u64 = given.unwrap_or_else(|| RandomState::new().hash_one("seed"));
+    println!("SKEP_SEED={seed}");
+    let bytes: Vec<u8> = seed.to_le_bytes().repeat(4);
+    TestRunner::new_with_rng(Config::default(), TestRng::from_seed(RngAlgorithm::ChaCha, &bytes))
+}
 
 /// How many specs of each kind are tried in one run.
 const SERVERS: usize = 200;
@@ -42,7 +53,7 @@ fn fields_of(kind: Kind) -> (Fields, Fields) {
 async fn create(fixture: &Fixture, kind: Kind, count: usize) {
     let (required, optional) = fields_of(kind);
     let strategy: BoxedStrategy<Value> = spec(required, optional);
-    let mut runner = TestRunner::default();
+    let mut runner = runner();
     for number in 0..count {
         let metadata = json!({"name": format!("{}-{number}", kind.kind.to_lowercase())});
         let spec = strategy.new_tree(&mut runner).unwrap().current();
