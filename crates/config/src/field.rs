@@ -158,9 +158,16 @@ impl fmt::Display for FieldError {
 
 impl std::error::Error for FieldError {}
 
-/// Several errors in one sentence.
+/// How many errors a sentence lists.
+const LISTED: usize = 10;
+
+/// Several errors in one sentence: the first of them, and how many more there are.
 pub fn joined(errors: &[FieldError]) -> String {
-    errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+    let mut parts: Vec<String> = errors.iter().take(LISTED).map(ToString::to_string).collect();
+    if let more @ 1.. = errors.len().saturating_sub(LISTED) {
+        parts.push(format!("and {more} more"));
+    }
+    parts.join("; ")
 }
 
 #[cfg(test)]
@@ -185,5 +192,7 @@ mod tests {
             joined(&[error.clone(), FieldError::new("x", "y")]),
             "validating[0].url: must be a URL; x: y"
         );
+        let many = joined(&vec![FieldError::new("x", "y"); LISTED + 590]);
+        assert!(many.ends_with("; x: y; and 590 more") && many.len() < 100, "{many}");
     }
 }

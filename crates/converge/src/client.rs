@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Child, Contention, Digest, Error, Kind, Meta, Mode, Observed, Planned, Restores, Result,
-    guard::{Guard, Reaction},
+    guard::{Guard, Part, Reaction, Written, whole},
     observed::{controller, is_apply},
     random, reclaim,
     request::{MERGE_PATCH, Patch, request_error},
@@ -79,14 +79,14 @@ impl Writer {
         &self.client
     }
 
-    /// The fields of a child that another writer changes back.
-    pub fn contention(&self, child: &Child) -> Option<Contention> {
-        self.guard.contention(child, CHILD)
+    /// The fields of a child of the object with the uid `owner` that another writer changes back.
+    pub fn contention(&self, child: &Child, owner: &str) -> Option<Contention> {
+        self.guard.contention(Part { child, name: CHILD, owner })
     }
 
-    /// The same of a status.
-    pub fn status_contention(&self, child: &Child) -> Option<Contention> {
-        self.guard.contention(child, STATUS)
+    /// The same of the object's own status.
+    pub fn status_contention(&self, child: &Child, owner: &str) -> Option<Contention> {
+        self.guard.contention(Part { child, name: STATUS, owner })
     }
 
     /// Whether it writes or only plans.
@@ -119,7 +119,8 @@ impl Writer {
             return if is_settled(child) { Ok(Applied::Unchanged) } else { self.planned(child, live).await };
         }
         let takeover = live.is_some_and(|(_, observed)| observed.takeover);
-        match self.guard.effective(child, CHILD) {
+        let part = Part { child, name: CHILD, owner };
+        match self.guard.effective(part, live.is_some()) {
             Some(effective) if !is_settled(&effective) => {}
             _ => return Ok(Applied::Unchanged),
         }
@@ -133,13 +134,14 @@ impl Writer {
             }
             _ => None,
         };
-        let is_suspicious = self.guard.is_suspicious(child, CHILD);
+        let is_suspicious = self.guard.is_suspicious(part);
         if is_suspicious {
             before = self.live_if_any(child).await?;
-            self.record_reaction(child, CHILD, before.as_ref());
+            self.record_reaction(part, before.as_ref());
         }
-        let Some(effective) = self.guard.effective(child, CHILD) else { return Ok(Applied::Unchanged) };
-        if is_suspicious && is_settled(&effective) {
+        let exists = if is_suspicious { before.is_some() } else { live.is_some() };
+        let Some(effective) = self.guard.effective(part, exists) else { return Ok(Applied::Unchanged) };
+        if is_suspicious && exists && is_settled(&effective) {
             return Ok(Applied::Unchanged);
         }
         let sent = &match &before {
@@ -150,11 +152,8 @@ impl Writer {
             Err(error) if error.is_invalid() => self.send_reclaimed(sent, error).await,
             sent => sent,
         };
-        let is_left = |error| {
-            live.is_some_and(|(meta, _)| {
-                self.guard.record_failure(child, CHILD, &meta.resource_version, error)
-            })
-        };
+        let is_left =
+            |error| live.is_some_and(|(meta, _)| self.guard.record_failure(part, &meta.version(), error));
         let written = match written {
             // The contention reports it, and all else converges.
             Err(error) if is_left(&error) => return Ok(Applied::Unchanged),
@@ -162,7 +161,7 @@ impl Writer {
         };
         let after = Observed::of(&written, &self.manager).owned;
         self.remember(&written.metadata, CHILD, sent.digest(), after);
-        self.guard.record_write(child, CHILD, is_suspicious, || self.owned_fields(&written, None));
+        self.guard.record_write(part, is_suspicious, || self.written(&written, None));
         Ok(match before {
             Some(before) if takeover && pods(&before) == pods(&written) => {
                 Applied::TakenOver(Box::new(written))
@@ -172,14 +171,19 @@ impl Writer {
     }
 
     /// Records what another writer has changed since our last write.
-    fn record_reaction(&self, child: &Child, part: &str, live: Option<&DynamicObject>) {
-        let subresource = (part == STATUS).then_some(STATUS);
+    fn record_reaction(&self, part: Part<'_>, live: Option<&DynamicObject>) {
+        let subresource = (part.name == STATUS).then_some(STATUS);
         let live = live.map(|live| Reaction {
             live,
             owned: self.owned_fields(live, subresource),
             manager: &self.manager,
         });
-        self.guard.record_reaction(child, part, live.as_ref());
+        self.guard.record_reaction(part, live.as_ref());
+    }
+
+    /// What the manager owns after a write.
+    fn written(&self, object: &DynamicObject, subresource: Option<&str>) -> Written {
+        Written { fields: self.owned_fields(object, subresource), object: whole(object) }
     }
 
     /// The fields that the manager owns.
@@ -233,16 +237,17 @@ impl Writer {
                 self.planned_status(child, observed).await
             };
         }
-        match self.guard.effective(child, STATUS) {
+        let part = Part { child, name: STATUS, owner: &meta.uid };
+        match self.guard.effective(part, true) {
             Some(effective) if !is_settled(&effective) => {}
             _ => return Ok(Applied::Unchanged),
         }
-        let is_suspicious = self.guard.is_suspicious(child, STATUS);
+        let is_suspicious = self.guard.is_suspicious(part);
         if is_suspicious {
             let live = self.live(child.kind, &child.namespace, &child.name).await?;
-            self.record_reaction(child, STATUS, Some(&live));
+            self.record_reaction(part, Some(&live));
         }
-        let Some(effective) = self.guard.effective(child, STATUS) else { return Ok(Applied::Unchanged) };
+        let Some(effective) = self.guard.effective(part, true) else { return Ok(Applied::Unchanged) };
         if is_suspicious && is_settled(&effective) {
             return Ok(Applied::Unchanged);
         }
@@ -252,7 +257,7 @@ impl Writer {
         let written = self.send(&effective, Some(STATUS)).await?;
         let after = Observed::of(&written, &self.manager).owned_status;
         self.remember(&written.metadata, STATUS, effective.digest(), after);
-        self.guard.record_write(child, STATUS, is_suspicious, || self.owned_fields(&written, Some(STATUS)));
+        self.guard.record_write(part, is_suspicious, || self.written(&written, Some(STATUS)));
         Ok(Applied::Written(Box::new(written)))
     }
 

@@ -20,6 +20,8 @@ pub struct Meta {
     pub uid: String,
     /// The object's resourceVersion.
     pub resource_version: String,
+    /// The object's generation, if its kind has one.
+    pub generation: Option<i64>,
 }
 
 impl Meta {
@@ -28,7 +30,13 @@ impl Meta {
         Self {
             uid: metadata.uid.clone().unwrap_or_default(),
             resource_version: metadata.resource_version.clone().unwrap_or_default(),
+            generation: metadata.generation,
         }
+    }
+
+    /// What changes whenever someone changes the object. A change of a status alone does not count, if the kind has generations.
+    pub fn version(&self) -> String {
+        self.generation.map_or_else(|| self.resource_version.clone(), |generation| generation.to_string())
     }
 
     /// The resourceVersion as a number. It increases in all versions of the API server.

@@ -19,5 +19,5 @@ pub use content::ReadError;
 pub use queue::{Job, Queue};
 pub use reader::Reader;
 pub use store::Entry;
-pub use watched::{Readable, Watched};
+pub use watched::{Content, Watched};
 pub use world::{Builder, Change, Target, World};

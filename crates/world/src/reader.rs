@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError};
 
-use crate::{Entry, ReadError, Readable, Target, Watched, World, dependencies::Topic};
+use crate::{Content, Entry, ReadError, Target, Watched, World, dependencies::Topic};
 
 /// A view of the cluster for one reconciliation of one target. A change of any object that it looked up requeues the
 /// target.
@@ -53,13 +53,13 @@ impl Reader {
         self.world.list::<W>(Some(&self.target.namespace)).await
     }
 
-    /// The content of the object of that name in the target's namespace. It is fetched only if it has changed since
-    /// any reader last fetched it.
-    pub async fn content<W: Readable>(&mut self, name: &str) -> Result<Option<Arc<W::Content>>, ReadError> {
-        self.subscribe(Topic::content(W::kind(), &self.target.namespace.clone(), name));
-        let Some(entry) = self.get::<W>(name) else { return Ok(None) };
-        let Some(cached) = self.world.cached::<W>() else { return Ok(None) };
-        cached.contents.read::<W>(self.world.client.as_ref(), &self.target.namespace, name, &entry.meta).await
+    /// A part of the content of the object of that name in the target's namespace. It is fetched only if the object has changed
+    /// since any reader last fetched it, or if that was long ago.
+    pub async fn content<C: Content>(&mut self, name: &str) -> Result<Option<Arc<C>>, ReadError> {
+        self.subscribe(Topic::content(C::Of::kind(), &self.target.namespace.clone(), name));
+        let Some(entry) = self.get::<C::Of>(name) else { return Ok(None) };
+        let Some(cached) = self.world.cached::<C::Of>() else { return Ok(None) };
+        cached.contents.read::<C>(self.world.client.as_ref(), &self.target.namespace, name, &entry.meta).await
     }
 
     /// Ends the view: objects that were not looked up this time no longer requeue the target.

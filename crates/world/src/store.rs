@@ -79,7 +79,7 @@ impl<W: Watched> Store<W> {
     }
 
     /// Records the state of an object, with `cached` as its cached part, and returns the topics whose readers are
-    /// affected.
+    /// affected: those of its whole content at least.
     pub(crate) fn observe(&mut self, object: &DynamicObject, cached: W::Cached) -> Vec<Topic> {
         // Checked again, because another state may have arrived in the meantime.
         if self.knows(object) {
@@ -92,8 +92,8 @@ impl<W: Watched> Store<W> {
         let mut topics = vec![content, Topic::name(W::kind(), &name.0, &name.1)];
         let mut before = Vec::new();
         if let Some(old) = self.entries.get_mut(&name) {
-            if old.meta.uid == meta.uid && old.cached == cached {
-                old.meta = meta;
+            if old.meta.uid == meta.uid && W::shared(&old.cached) == W::shared(&cached) {
+                *old = Entry { meta, cached };
                 return vec![content];
             }
             before = W::index(&old.cached);
@@ -229,6 +229,42 @@ mod tests {
         assert!(!store.restore(&old, ConfigMaps::project(&old)).is_empty());
         assert_eq!(store.get("ns", "a").unwrap().cached, json!({"k": "old"}));
         assert!(!store.is_deleted(&object("ns", 6, "x")), "revisions are used again");
+    }
+
+    /// An object whose status lists its readers.
+    struct Listing;
+
+    impl Watched for Listing {
+        type Cached = Value;
+
+        fn kind() -> Kind {
+            Kind::of::<ConfigMap>()
+        }
+
+        fn project(object: &DynamicObject) -> Value {
+            object.data["data"].clone()
+        }
+
+        fn shared(cached: &Value) -> impl PartialEq + '_ {
+            &cached["spec"]
+        }
+    }
+
+    #[test]
+    fn what_is_not_shared_is_news_to_no_reader_and_is_cached() {
+        let mut store = Store::<Listing>::default();
+        let state = |revision: u64, spec: &str, status: &str| {
+            let mut object = object("ns", revision, "");
+            object.data["data"] = json!({"spec": spec, "status": status});
+            object
+        };
+        let mut observe = |object: &DynamicObject| store.observe(object, Listing::project(object));
+        let read = Topic::name(Listing::kind(), "ns", "a");
+        assert!(observe(&state(1, "a", "")).contains(&read));
+        assert!(!observe(&state(2, "a", "listed")).contains(&read));
+        assert!(observe(&state(3, "b", "listed")).contains(&read));
+        assert_eq!(store.get("ns", "a").unwrap().cached["status"], "listed");
+        assert_eq!(store.get("ns", "a").unwrap().meta.resource_version, "3");
     }
 
     #[test]

@@ -5,7 +5,8 @@ use skep_converge::Kind;
 
 /// A kind that is watched.
 pub trait Watched: Send + Sync + 'static {
-    /// What is cached of an object. Readers are requeued when it changes, not by other changes to the object.
+    /// What is cached of an object. The object itself is requeued when it changes, if its kind is controlled; its readers when its
+    /// [`shared`](Self::shared) part does.
     type Cached: Clone + PartialEq + Send + Sync;
 
     /// The label selector of the watch. Without it, all objects are watched.
@@ -28,6 +29,12 @@ pub trait Watched: Send + Sync + 'static {
     /// What to cache of the object.
     fn project(object: &DynamicObject) -> Self::Cached;
 
+    /// The part that readers use, without what concerns the object's own controller alone, such as a status that lists these
+    /// readers: with each further one, all would be requeued.
+    fn shared(cached: &Self::Cached) -> impl PartialEq + '_ {
+        cached
+    }
+
     /// The index keys of the object. [`Reader::by_index`](crate::Reader::by_index) finds it by each of them within its
     /// namespace.
     fn index(_cached: &Self::Cached) -> Vec<String> {
@@ -35,11 +42,15 @@ pub trait Watched: Send + Sync + 'static {
     }
 }
 
-/// A watched kind whose content is fetched when a controller needs it, because caching all of it would be too large.
-pub trait Readable: Watched {
-    /// What is used of the content.
-    type Content: Send + Sync;
+/// A part of the content of watched objects, which is fetched when a controller needs it, because caching all of it would be too
+/// large.
+pub trait Content: Sized + Send + Sync + 'static {
+    /// The objects.
+    type Of: Watched;
 
-    /// The content of the object.
-    fn content(object: DynamicObject) -> Self::Content;
+    /// The part of an object.
+    fn of(object: DynamicObject) -> Self;
+
+    /// About how many bytes it takes.
+    fn size(&self) -> usize;
 }

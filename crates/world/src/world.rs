@@ -13,7 +13,7 @@ use tokio::sync::watch::{self, Sender};
 use tracing::{info, warn};
 
 use crate::{
-    Queue, ReadError, Readable, Reader, Watched,
+    Content, Queue, ReadError, Reader, Watched,
     content::Contents,
     dependencies::{Dependencies, Topic},
     store::{Name, Store},
@@ -290,11 +290,11 @@ impl World {
         }
     }
 
-    /// Adds an object with its content, for a world without a cluster.
-    pub fn load<W: Readable>(&self, object: DynamicObject) {
-        self.observe::<W>(&object);
-        if let Some(cached) = self.cached::<W>() {
-            cached.contents.insert::<W>(object);
+    /// Adds an object with a part of its content, for a world without a cluster.
+    pub fn load<C: Content>(&self, object: DynamicObject) {
+        self.observe::<C::Of>(&object);
+        if let Some(cached) = self.cached::<C::Of>() {
+            cached.contents.insert::<C>(object);
         }
     }
 
@@ -354,7 +354,7 @@ impl World {
 mod tests {
     use futures::FutureExt;
     use k8s_openapi::api::core::v1::Secret;
-    use serde_json::{Value, json};
+    use serde_json::json;
     use skep_converge::Meta;
 
     use super::*;
@@ -371,11 +371,17 @@ mod tests {
         fn project(_: &DynamicObject) {}
     }
 
-    impl Readable for Secrets {
-        type Content = Value;
+    struct Data;
 
-        fn content(object: DynamicObject) -> Value {
-            object.data
+    impl Content for Data {
+        type Of = Secrets;
+
+        fn of(_: DynamicObject) -> Self {
+            Self
+        }
+
+        fn size(&self) -> usize {
+            1
         }
     }
 
@@ -385,14 +391,14 @@ mod tests {
         let names = [("ns", "kept"), ("ns", "deleted"), ("other", "kept")];
         for (namespace, name) in names {
             let metadata = json!({"namespace": namespace, "name": name, "uid": "u", "resourceVersion": "1"});
-            world.load::<Secrets>(serde_json::from_value(json!({"metadata": metadata})).unwrap());
+            world.load::<Data>(serde_json::from_value(json!({"metadata": metadata})).unwrap());
         }
         world.retain::<Secrets>(Some("ns"), &[("ns".into(), "kept".into())].into());
 
         let cached = world.cached::<Secrets>().unwrap();
         let meta = Meta { uid: "u".into(), ..Meta::default() };
         let has_content = |(namespace, name): &(&str, &str)| {
-            let read = cached.contents.read::<Secrets>(None, namespace, name, &meta).now_or_never();
+            let read = cached.contents.read::<Data>(None, namespace, name, &meta).now_or_never();
             read.unwrap().unwrap().is_some()
         };
         let kept: Vec<_> = names.into_iter().filter(has_content).collect();

@@ -41,9 +41,10 @@ use serde::{Serialize, de::DeserializeOwned};
 /// A kind of the API.
 pub trait ApiKind:
     kube::Resource<DynamicType = ()>
-    + HasSpec<Spec: Serialize>
-    + HasStatus<Status: Serialize>
+    + HasSpec<Spec: Serialize + PartialEq>
+    + HasStatus<Status: Serialize + DeserializeOwned + Clone + PartialEq + Send + Sync>
     + DeserializeOwned
+    + Clone
     + PartialEq
     + Send
     + Sync

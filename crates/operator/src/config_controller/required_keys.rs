@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use skep_config::{FieldError, FieldPath, paths};
 use skep_world::{ReadError, Reader};
 
-use crate::resources::{ConfigMaps, Secrets};
+use crate::resources::{ConfigMaps, Keys, Secrets};
 
 /// One key of one object.
 #[derive(Debug, PartialEq, Eq)]
@@ -30,12 +30,12 @@ pub(super) async fn missing(spec: &Value, reader: &mut Reader) -> Result<Vec<Fie
     for KeyRef { field, kind, name, key } in key_refs(spec) {
         let (kind, has_key) = match kind {
             RefKind::Secret => {
-                let keys = reader.content::<Secrets>(name).await?;
-                ("Secret", keys.map(|keys| keys.iter().any(|known| known == key)))
+                let keys = reader.content::<Keys<Secrets>>(name).await?;
+                ("Secret", keys.map(|keys| keys.contains(key)))
             }
             RefKind::ConfigMap => {
-                let data = reader.content::<ConfigMaps>(name).await?;
-                ("ConfigMap", data.map(|data| data.contains_key(key)))
+                let keys = reader.content::<Keys<ConfigMaps>>(name).await?;
+                ("ConfigMap", keys.map(|keys| keys.contains(key)))
             }
         };
         match has_key {

@@ -12,6 +12,10 @@ use crate::{
     resources::config_hash,
 };
 
+/// How many workloads the status lists. Each is stored twice, in the status and in its managed fields, and an object of more than
+/// 1.5 MiB cannot be stored.
+const LISTED: usize = 2000;
+
 /// The whole status: it has no other writer.
 pub(super) fn status<K: Config>(inputs: &Inputs<K>, validation: &Validation) -> ConfigStatus {
     ConfigStatus {
@@ -20,7 +24,7 @@ pub(super) fn status<K: Config>(inputs: &Inputs<K>, validation: &Validation) -> 
             [] => Some(config_hash(inputs.object.spec())),
             _ => inputs.object.status().and_then(|status| status.config_hash.clone()),
         },
-        referencing_workloads: inputs.referrers.clone(),
+        referencing_workloads: inputs.referrers.iter().take(LISTED).cloned().collect(),
         ..ConfigStatus::default()
     }
 }
@@ -35,7 +39,7 @@ pub(super) fn deletion_blocked<K: Config>(inputs: &Inputs<K>) -> Option<Conditio
     Some(Condition::new(DeletionBlocked::ReferencedByWorkloads, message))
 }
 
-/// How many workloads the message names. The status lists all.
+/// How many workloads the message names. The status lists more.
 const MAX_NAMED: usize = 10;
 
 /// Why the deletion of the object waits.

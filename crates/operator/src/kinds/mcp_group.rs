@@ -16,6 +16,14 @@ use crate::{
     settings::Settings,
 };
 
+/// How many members of a kind the status lists; it counts all. Each is stored twice, in the status and in its managed fields, and an
+/// object of more than 1.5 MiB cannot be stored.
+const LISTED: usize = 2000;
+
+fn listed(names: &[String]) -> Vec<String> {
+    names.iter().take(LISTED).cloned().collect()
+}
+
 /// A group with its members, each list sorted.
 pub struct Inputs {
     servers: Vec<String>,
@@ -51,11 +59,11 @@ impl Controller for MCPGroup {
         let status = MCPGroupStatus {
             // The state of its members is in their own status.
             phase: Some(MCPGroupPhase::Ready),
-            servers: inputs.servers.clone(),
+            servers: listed(&inputs.servers),
             server_count: count(&inputs.servers),
-            remote_proxies: inputs.remote_proxies.clone(),
+            remote_proxies: listed(&inputs.remote_proxies),
             remote_proxy_count: count(&inputs.remote_proxies),
-            entries: inputs.entries.clone(),
+            entries: listed(&inputs.entries),
             entry_count: count(&inputs.entries),
             ..MCPGroupStatus::default()
         };

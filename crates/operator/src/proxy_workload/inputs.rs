@@ -1,9 +1,6 @@
 //! Everything that a proxy depends on, looked up once.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use skep_api::{
     auth_server::EmbeddedAuthServer,
@@ -22,7 +19,7 @@ use crate::{
     build::Identity,
     config_refs,
     resources::{
-        ConfigMaps, Deployments, Pods, ResolvedRef, Secrets,
+        ConfigMaps, Deployments, Keys, Pods, ResolvedRef, Secrets, Texts,
         facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
         kind_of, missing_key, object,
     },
@@ -41,12 +38,14 @@ pub(crate) struct ProxyWorkload {
     pub(crate) auth_server: Option<ResolvedRef<MCPExternalAuthConfig>>,
     pub(crate) oidc: Option<ResolvedRef<MCPOIDCConfig>>,
     pub(crate) authz: Option<ResolvedRef<MCPAuthzConfig>>,
-    /// ConfigMaps that are referred to, with their data if they exist.
-    pub(crate) config_maps: HashMap<String, Option<Arc<BTreeMap<String, String>>>>,
+    /// The data of the ConfigMap with policies, if the spec names one that exists.
+    pub(crate) policies: Option<Arc<Texts>>,
+    /// The keys of the ConfigMap with certificates, if it exists.
+    pub(crate) certificates: Option<Arc<Keys<ConfigMaps>>>,
     /// The Secret keys that the proxy needs to start, each with the field that refers to it.
     pub(crate) required_secrets: Vec<(FieldPath, SecretKeyRef)>,
     /// The Secrets of these, with their keys if they exist.
-    pub(crate) secrets: HashMap<String, Option<Arc<Vec<String>>>>,
+    pub(crate) secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
     pub(crate) deployment: Option<DeploymentFacts>,
     /// The live ConfigMap with the RunConfig.
     pub(crate) live_config: Option<Arc<ConfigFacts>>,
@@ -86,7 +85,8 @@ impl ProxyWorkload {
             auth_server: resolve!(auth_server_ref),
             oidc: resolve!(oidc_config_ref),
             authz: resolve!(authz_config_ref),
-            config_maps: HashMap::new(),
+            policies: None,
+            certificates: None,
             required_secrets: Vec::new(),
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
@@ -96,13 +96,17 @@ impl ProxyWorkload {
             identity,
             settings,
         };
-        for name in proxy.config_map_names() {
-            let data = reader.content::<ConfigMaps>(&name).await?;
-            proxy.config_maps.insert(name, data);
+        let policies = spec.authz_config.and_then(|authz| authz.config_map.as_ref());
+        if let Some(policies) = policies {
+            proxy.policies = reader.content::<Texts>(&policies.name).await?;
+        }
+        let bundle = object(&proxy.oidc).and_then(|oidc| config_refs::oidc::ca_bundle(&oidc.spec));
+        if let Some(bundle) = bundle.map(|bundle| bundle.config_map.to_owned()) {
+            proxy.certificates = reader.content::<Keys<ConfigMaps>>(&bundle).await?;
         }
         proxy.required_secrets = proxy.shared_secrets().into_iter().chain(own_secrets).collect();
         for (_, secret) in &proxy.required_secrets {
-            let keys = reader.content::<Secrets>(&secret.name).await?;
+            let keys = reader.content::<Keys<Secrets>>(&secret.name).await?;
             proxy.secrets.insert(secret.name.clone(), keys);
         }
         Ok(proxy)
@@ -118,7 +122,7 @@ impl ProxyWorkload {
 
     /// The ConfigMap with the policies that the object itself carries.
     pub(crate) fn inline_authz_name(&self) -> String {
-        format!("{}-authz-inline", self.identity.name)
+        inline_authz(&self.identity.name)
     }
 
     pub(crate) fn run_config_name(&self) -> String {
@@ -129,16 +133,6 @@ impl ProxyWorkload {
     pub(crate) fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
         let references = [&self.auth_server, &self.external_auth];
         references.into_iter().find_map(|auth| embedded_server(object(auth)?))
-    }
-
-    /// The ConfigMaps whose content is needed: policies, and certificates.
-    fn config_map_names(&self) -> Vec<String> {
-        let policies = self.spec().authz_config.and_then(|authz| authz.config_map.as_ref());
-        let oidc = object(&self.oidc);
-        let certificates = oidc.and_then(|oidc| config_refs::oidc::ca_bundle(&oidc.spec));
-        let mut names: Vec<String> = policies.map(|policies| policies.name.clone()).into_iter().collect();
-        names.extend(certificates.map(|bundle| bundle.config_map.to_owned()));
-        names
     }
 
     /// The Secret keys that the proxy needs and that do not exist.
@@ -164,6 +158,11 @@ impl ProxyWorkload {
         let all = oidc.chain(auth).chain(server).chain(password);
         all.map(|(field, secret)| (field.into(), secret.clone())).collect()
     }
+}
+
+/// The ConfigMap with the policies in the spec of a workload.
+pub(crate) fn inline_authz(workload: &str) -> String {
+    format!("{workload}-authz-inline")
 }
 
 /// The authorization server that the object describes.

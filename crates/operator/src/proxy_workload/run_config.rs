@@ -79,9 +79,7 @@ impl ProxyWorkload {
     /// The policies to enforce.
     pub(crate) fn policies(&self) -> Result<Option<Json>, PoliciesError> {
         let config = self.spec().authz_config;
-        let source = config.and_then(|config| config.config_map.as_ref());
-        let data = source.and_then(|source| self.config_maps.get(&source.name)?.as_deref());
-        policies(&self.authz, config, data)
+        policies(&self.authz, config, self.policies.as_deref().map(|texts| &**texts))
     }
 
     fn container_labels(&self, transport: &str) -> BTreeMap<String, String> {

@@ -94,6 +94,11 @@ impl ProxyWorkload {
         pods_state(self.deployment.as_ref(), &self.pods, "proxy")
     }
 
+    /// Whether proxies of an older spec still serve.
+    pub(crate) fn is_rolling(&self) -> bool {
+        self.deployment.as_ref().is_some_and(|deployment| deployment.is_rolling)
+    }
+
     /// How many of the proxy's pods are ready.
     pub(crate) fn running(&self) -> i32 {
         running(&self.pods)

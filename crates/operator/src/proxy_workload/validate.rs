@@ -134,16 +134,16 @@ pub(crate) fn ca_bundle(proxy: &ProxyWorkload) -> Option<Condition> {
     let oidc = object(&proxy.oidc)?;
     let bundle = config_refs::oidc::ca_bundle(&oidc.spec)?;
     let (config_map, key) = (bundle.config_map, bundle.key);
-    Some(match proxy.config_maps.get(config_map) {
-        Some(Some(data)) if data.contains_key(key) => Condition::new(
+    Some(match &proxy.certificates {
+        Some(keys) if keys.contains(key) => Condition::new(
             CABundleRefValidated::CABundleRefValid,
             format!("the certificates are in ConfigMap {config_map}"),
         ),
-        Some(Some(_)) => Condition::new(
+        Some(_) => Condition::new(
             CABundleRefValidated::CABundleRefInvalid,
             format!("ConfigMap {config_map} has no key {key}: add it"),
         ),
-        _ => Condition::new(
+        None => Condition::new(
             CABundleRefValidated::CABundleRefNotFound,
             format!("ConfigMap {config_map} does not exist: create it"),
         ),

@@ -7,7 +7,10 @@ use serde_json::{Value, json};
 use skep_converge::Child;
 use skep_world::{ReadError, Reader};
 
-use super::{Condition, Controller, Outcome, Problem, Validation, condition::status_conditions};
+use super::{
+    Condition, Controller, Outcome, Problem, Validation,
+    condition::{cut, keep_generation_of_ready, status_conditions},
+};
 use crate::{resources::kind_of, settings::Settings};
 
 /// An object with everything that follows from its inputs.
@@ -58,10 +61,24 @@ impl<K: Controller> Computed<K> {
         }
         let mut status = json!(status);
         status["observedGeneration"] = json!(generation);
+        if let Some(Value::String(message)) = status.get_mut("message") {
+            *message = cut(std::mem::take(message));
+        }
         if !conditions.is_empty() {
             let before = self.object.conditions();
-            status["conditions"] = json!(status_conditions(conditions.clone(), before, generation, now));
+            let mut all = status_conditions(conditions.clone(), before, generation, now);
+            if self.is_rolling(outcome) {
+                keep_generation_of_ready(&mut all, before);
+            }
+            status["conditions"] = json!(all);
         }
         (status, conditions)
+    }
+
+    /// Whether the pods that serve are, or may be, those of an older spec: the Deployment was changed just now, or rolls.
+    fn is_rolling(&self, outcome: &Outcome) -> bool {
+        let is_written =
+            matches!(outcome, Outcome::Converged(written) if written.iter().any(Child::runs_pods));
+        is_written || K::is_rolling(&self.inputs)
     }
 }

@@ -8,6 +8,18 @@ use skep_api::{
     kinds::kinds_of_reason,
 };
 
+/// The longest message, in bytes. It may quote what users wrote, and the API server accepts no more than 32,768 characters.
+const LONGEST: usize = 8192;
+
+/// A message that the API server accepts.
+pub(super) fn cut(mut message: String) -> String {
+    if message.len() > LONGEST {
+        message.truncate(message.floor_char_boundary(LONGEST));
+        message.push('…');
+    }
+    message
+}
+
 /// A condition without its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Condition {
@@ -25,7 +37,7 @@ impl Condition {
     /// The condition with this reason, which also decides whether it is met.
     pub fn new(reason: impl Into<Reason>, message: impl Into<String>) -> Self {
         let Reason { type_, reason, met, .. } = reason.into();
-        Self { type_: type_.into(), is_met: met, reason, message: message.into() }
+        Self { type_: type_.into(), is_met: met, reason, message: cut(message.into()) }
     }
 
     /// The same condition of one of many, whose name becomes part of its type.
@@ -86,4 +98,48 @@ pub(super) fn status_conditions(
         }
     };
     conditions.into_iter().map(with_times).collect()
+}
+
+/// While old pods serve and new ones are started, the object is as ready as it was, and the condition is about the old spec:
+/// `kubectl wait --for=condition=Ready` compares its generation.
+pub(super) fn keep_generation_of_ready(now: &mut [StatusCondition], before: &[StatusCondition]) {
+    let is_ready =
+        |condition: &&StatusCondition| condition.type_ == Ready::TYPE && condition.status == "True";
+    let before = before.iter().find(is_ready);
+    let now = now.iter_mut().find(|condition| is_ready(&&**condition));
+    if let (Some(before), Some(now)) = (before, now) {
+        now.observed_generation = before.observed_generation;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use k8s_openapi::jiff::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn ready_is_about_the_old_spec_while_its_pods_serve() {
+        let ready = |reason: Ready, generation| {
+            let condition = Condition::new(reason, "");
+            status_conditions(vec![condition], &[], generation, &Time(Timestamp::UNIX_EPOCH))
+        };
+        let generation = |before: &[StatusCondition], mut now: Vec<StatusCondition>| {
+            keep_generation_of_ready(&mut now, before);
+            now[0].observed_generation
+        };
+        assert_eq!(generation(&ready(Ready::Ready, 1), ready(Ready::Ready, 2)), Some(1));
+        assert_eq!(generation(&ready(Ready::NotReady, 1), ready(Ready::Ready, 2)), Some(2));
+        assert_eq!(generation(&ready(Ready::Ready, 1), ready(Ready::NotReady, 2)), Some(2));
+        assert_eq!(generation(&[], ready(Ready::Ready, 2)), Some(2));
+    }
+
+    #[test]
+    fn no_message_is_longer_than_the_api_server_accepts() {
+        for unit in ["a", "ü", "語"] {
+            let message = Condition::new(Ready::NotReady, unit.repeat(40_000)).message;
+            assert!(message.chars().count() <= 32_768 && message.ends_with('…'), "{}", message.len());
+        }
+        assert_eq!(Condition::new(Ready::NotReady, "short").message, "short");
+    }
 }

@@ -49,6 +49,11 @@ pub trait Controller: ApiKind {
         outcome: &Outcome,
     ) -> (<Self as HasStatus>::Status, Vec<Condition>);
 
+    /// Whether pods of an older spec still serve.
+    fn is_rolling(_inputs: &Self::Inputs) -> bool {
+        false
+    }
+
     /// The status fields that running pods report, as a set of managed fields. The controller never owns them.
     fn reported_by_pods() -> Value {
         json!({})
@@ -67,6 +72,13 @@ pub trait Controller: ApiKind {
     /// What to do once, after the children are written.
     fn actions(_inputs: &Self::Inputs) -> Actions {
         Actions::default()
+    }
+
+    /// Every child that an object of this name may have, whatever its spec, by kind and name. What ToolHive's operator made under
+    /// one of these names is taken over, or deleted if it is not desired. Anything else that the object controls and that was
+    /// never applied here belongs to another program.
+    fn names(_name: &str) -> Vec<(Kind, String)> {
+        Vec::new()
     }
 
     /// Objects that the garbage collector does not delete with their owner, or not in this order, as kind and name. Those

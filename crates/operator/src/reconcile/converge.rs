@@ -45,7 +45,7 @@ impl<K: Controller> Reconciler<K> {
                 continue;
             }
             let applied = self.writer.apply(child, known, uid).await?;
-            contended.extend(self.writer.contention(child));
+            contended.extend(self.writer.contention(child, uid));
             match applied {
                 Applied::Unchanged => {}
                 Applied::Written(object) => {
@@ -73,7 +73,12 @@ impl<K: Controller> Reconciler<K> {
             return Ok((written, conditions));
         }
         // Last, when no desired child needs them any more, and no pod of an older template.
-        let all = children::owned_by(reader, uid);
+        let names = K::names(owner.name.as_deref().unwrap_or_default());
+        debug_assert!(
+            children.iter().all(|child| names.contains(&(child.kind, child.name.clone()))),
+            "a child is not among {names:?}"
+        );
+        let all = children::owned_by(reader, uid, &names);
         if all.iter().any(|(kind, owned)| kind.runs_pods() && owned.is_rolling) {
             return Ok((written, conditions));
         }

@@ -24,7 +24,7 @@ use skep_world::{Reader, Target, Watched, World};
 use tracing::warn;
 
 use crate::{
-    resources::{Custom, CustomObject, MANAGER_PREFIX, Pods, children, kind_of},
+    resources::{Custom, CustomObject, Pods, children, field_manager, kind_of},
     settings::Settings,
 };
 pub(crate) use compute::Computed;
@@ -59,7 +59,7 @@ impl<K: Controller> Reconciler<K> {
         undeclared: Arc<UndeclaredFields>,
         mode: Mode,
     ) -> Self {
-        let manager = field_manager::<K>();
+        let manager = field_manager(kind_of::<K>().kind);
         Self {
             events: EventPublisher::new(client.clone(), &manager, mode),
             writer: Writer::new(client, &manager, mode, settings.restores),
@@ -90,7 +90,8 @@ impl<K: Controller> Reconciler<K> {
     async fn reconcile_with(&self, reader: &mut Reader, plan: &mut Plan) -> Result<(), ReconcileError> {
         let name = reader.target().name.to_string();
         let Some(entry) = reader.get::<Custom<K>>(&name) else { return Ok(()) };
-        let CustomObject { object, unreadable, observed, .. } = entry.cached;
+        let object = entry.cached.with_status();
+        let CustomObject { unreadable, observed, .. } = entry.cached;
         let resource_version = Some(entry.meta.resource_version.clone());
         let object = match object {
             Ok(object) => object,
@@ -129,7 +130,7 @@ impl<K: Controller> Reconciler<K> {
                 return Err(error.into());
             }
         };
-        let rollouts = self.rollouts(&computed.object, &computed.inputs);
+        let rollouts = self.rollouts(&computed);
         let mut conditions = Vec::new();
         let outcome = match std::mem::replace(&mut computed.children, Ok(Vec::new())) {
             Ok(children) => match self.converge(reader, &metadata, children, rollouts, plan).await {
@@ -195,9 +196,4 @@ impl<K: Controller> Reconciler<K> {
         }
         Ok(())
     }
-}
-
-/// The field manager of a kind's controller: one for each, so that one never prunes what another owns.
-pub fn field_manager<K: Controller>() -> String {
-    format!("{MANAGER_PREFIX}{}", kind_of::<K>().kind.to_lowercase())
 }

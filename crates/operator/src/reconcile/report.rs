@@ -37,7 +37,7 @@ impl<K: Controller> Reconciler<K> {
                 .sparing(&K::reported_by_pods())
         };
         let mut of_children = of_children;
-        if let Some(contention) = self.writer.status_contention(&child(Value::Null)) {
+        if let Some(contention) = self.writer.status_contention(&child(Value::Null), &meta.uid) {
             plan.again = Some(plan.again.map_or(contention.again, |again| again.min(contention.again)));
             if !of_children.iter().any(|condition| condition.type_ == Contended::TYPE) {
                 of_children.extend(contended_condition(&[contention]));

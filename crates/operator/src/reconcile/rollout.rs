@@ -1,12 +1,13 @@
 //! Takeovers that would replace running pods wait for the administrator: the installation of the operator replaces no pod.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use serde_json::{Map, Value, json};
 use skep_api::conditions::RolloutPending;
 use skep_config::annotations::ALLOW_ROLLOUT;
 use skep_converge::{Child, Error, Planned};
 use skep_world::Reader;
 
-use super::{Condition, Controller, Reconciler};
+use super::{Computed, Condition, Controller, Outcome, Reconciler};
 use crate::resources::children;
 
 /// How many differences a condition lists.
@@ -17,7 +18,7 @@ const LISTED: usize = 3;
 pub(super) enum Rollouts {
     /// Always: the administrator allows it.
     Allowed,
-    /// Now: the user has changed the spec, or requested a restart.
+    /// Now: the user has changed the spec or a configuration that it refers to, or requested a restart.
     Requested,
     /// With the next change of the spec.
     Held,
@@ -25,7 +26,8 @@ pub(super) enum Rollouts {
 
 impl<K: Controller> Reconciler<K> {
     /// Whether running pods of the object that another operator created may be replaced.
-    pub(super) fn rollouts(&self, object: &K, inputs: &K::Inputs) -> Rollouts {
+    pub(super) fn rollouts(&self, computed: &Computed<K>) -> Rollouts {
+        let object = &computed.object;
         let metadata = object.meta();
         let is_allowed = metadata
             .annotations
@@ -36,12 +38,24 @@ impl<K: Controller> Reconciler<K> {
             return Rollouts::Allowed;
         }
         let is_new = object.observed_generation() < metadata.generation;
+        let has_condition = |reason: RolloutPending| {
+            let expected = Condition::new(reason, "");
+            object.conditions().iter().any(|one| one.type_ == expected.type_ && one.reason == expected.reason)
+        };
         // A changed spec that could not be applied at once.
-        let was_new = Condition::new(RolloutPending::SpecChanged, "");
-        let was_new =
-            object.conditions().iter().any(|one| one.type_ == was_new.type_ && one.reason == was_new.reason);
+        let was_new = has_condition(RolloutPending::SpecChanged);
         let has_changed = object.observed_generation().is_some() && is_new || was_new;
-        if has_changed || !K::actions(inputs).annotations.is_empty() {
+        // While the pods wait, the hashes in the status are those of the configurations at that time.
+        let is_reconfigured = || {
+            let (now, _) = <K as Controller>::status(
+                &computed.inputs,
+                &computed.validation,
+                &Outcome::Converged(Vec::new()),
+            );
+            has_condition(RolloutPending::WaitsForRollout)
+                && hashes(&json!(now)) != hashes(&json!(object.status()))
+        };
+        if has_changed || is_reconfigured() || !K::actions(&computed.inputs).annotations.is_empty() {
             Rollouts::Requested
         } else {
             Rollouts::Held
@@ -78,12 +92,20 @@ impl<K: Controller> Reconciler<K> {
     ) -> Option<Condition> {
         let uid = owner.uid.as_deref().unwrap_or_default();
         let is_pending = K::HAS_PODS && rollouts == Rollouts::Requested && {
-            let mut owned = children::owned_by(reader, uid).into_iter();
+            let names = K::names(owner.name.as_deref().unwrap_or_default());
+            let mut owned = children::owned_by(reader, uid, &names).into_iter();
             owned.any(|(kind, child)| kind.runs_pods() && child.observed.takeover)
         };
         let message = "the pods are replaced as soon as the changed spec can be applied";
         is_pending.then(|| Condition::new(RolloutPending::SpecChanged, message))
     }
+}
+
+/// The hashes of configurations in a status.
+fn hashes(status: &Value) -> Map<String, Value> {
+    let fields = status.as_object().into_iter().flatten();
+    let hashes = fields.filter(|(name, hash)| name.ends_with("ConfigHash") && !hash.is_null());
+    hashes.map(|(name, hash)| (name.clone(), hash.clone())).collect()
 }
 
 /// The condition of an object whose pods are not replaced yet.

@@ -1,6 +1,6 @@
 //! The kinds of Kubernetes itself that the operator watches: the children that it creates, and what users refer to.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::BTreeMap, marker::PhantomData, ops::Deref, sync::Arc};
 
 use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
@@ -10,11 +10,12 @@ use k8s_openapi::api::{
 use kube::core::DynamicObject;
 use skep_config::labels;
 use skep_converge::{Kind, Observed};
-use skep_world::{Readable, Watched};
+use skep_world::{Content, Watched};
 
 use super::{
     facts::{
         ConfigFacts, DeploymentFacts, ManagedDeploymentFacts, PodFacts, ServerSetFacts, StatefulSetFacts,
+        is_rolling,
     },
     manager_of,
 };
@@ -42,21 +43,13 @@ pub fn owner_key(uid: &str) -> String {
 }
 
 fn project_child<F>(object: &DynamicObject, facts: F) -> CachedChild<F> {
-    let observed = Observed::of(object, &manager_of(object));
+    let observed = Observed::of(object, manager_of(object));
     let label = |key| object.metadata.labels.as_ref()?.get(key).map(String::as_str);
     let has_no_controller = observed.owner.is_none() && label(labels::TOOLHIVE) == Some(labels::TRUE);
     // On what the operator creates, `app` is the kind.
     let server =
         label(labels::NAME).or_else(|| label(labels::APP)).filter(|_| has_no_controller).map(Into::into);
     CachedChild { observed, facts, server, is_rolling: is_rolling(object) }
-}
-
-/// Whether a workload still has pods of an older template. One without a status is not controlled by anyone.
-fn is_rolling(object: &DynamicObject) -> bool {
-    let status = &object.data["status"];
-    let number = |field: &str| status[field].as_i64();
-    let Some(observed) = number("observedGeneration") else { return false };
-    Some(observed) < object.metadata.generation || number("updatedReplicas") < number("replicas")
 }
 
 fn owner_index<F>(cached: &CachedChild<F>) -> Vec<String> {
@@ -118,12 +111,52 @@ children! {
     ConfigMaps: ConfigMap, Option<Arc<ConfigFacts>> = ConfigFacts::of, None;
 }
 
-impl Readable for ConfigMaps {
-    type Content = BTreeMap<String, String>;
+/// The data of a ConfigMap with policies.
+#[derive(Default)]
+pub struct Texts(BTreeMap<String, String>);
 
-    fn content(object: DynamicObject) -> Self::Content {
+impl Deref for Texts {
+    type Target = BTreeMap<String, String>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl Content for Texts {
+    type Of = ConfigMaps;
+
+    fn of(object: DynamicObject) -> Self {
         let data = object.data.get("data").cloned().unwrap_or_default();
-        serde_json::from_value(data).unwrap_or_default()
+        Self(serde_json::from_value(data).unwrap_or_default())
+    }
+
+    fn size(&self) -> usize {
+        self.iter().map(|(key, text)| key.len() + text.len()).sum()
+    }
+}
+
+/// The keys of a Secret or ConfigMap. Certificates are large, and nothing but their existence is needed.
+pub struct Keys<W>(Vec<String>, PhantomData<fn() -> W>);
+
+impl<W> Keys<W> {
+    pub(crate) fn contains(&self, key: &str) -> bool {
+        self.0.iter().any(|known| known == key)
+    }
+}
+
+impl<W: Watched> Content for Keys<W> {
+    type Of = W;
+
+    fn of(object: DynamicObject) -> Self {
+        // A manifest may write values as text; the API server keeps them all in one place.
+        let parts = [&object.data["data"], &object.data["stringData"]].into_iter();
+        let parts = parts.filter_map(|part| part.as_object());
+        Self(parts.flat_map(|part| part.keys().cloned()).collect(), PhantomData)
+    }
+
+    fn size(&self) -> usize {
+        self.0.iter().map(String::len).sum()
     }
 }
 
@@ -140,21 +173,6 @@ impl Watched for Secrets {
 
     fn project(object: &DynamicObject) -> CachedChild<()> {
         project_child(object, ())
-    }
-}
-
-impl Readable for Secrets {
-    /// The keys of the Secret.
-    type Content = Vec<String>;
-
-    fn content(object: DynamicObject) -> Vec<String> {
-        // A manifest may write values as text; the API server keeps them all in one place.
-        let config_refs = [&object.data["data"], &object.data["stringData"]];
-        config_refs
-            .into_iter()
-            .filter_map(|part| part.as_object())
-            .flat_map(|part| part.keys().cloned())
-            .collect()
     }
 }
 

@@ -89,12 +89,17 @@ pub(crate) fn record_write(world: &World, kind: Kind, object: &DynamicObject) {
     }
 }
 
-/// All children that the object with this uid controls, of the kinds that are pruned.
-pub(crate) fn owned_by(reader: &mut Reader, uid: &str) -> Vec<(Kind, ChildEntry)> {
+/// All children of the object with this uid, of the kinds that are pruned: what was applied for it, and what another operator made
+/// under one of these names. Other programs create further objects that it controls, so that they are deleted with it.
+pub(crate) fn owned_by(reader: &mut Reader, uid: &str, names: &[(Kind, String)]) -> Vec<(Kind, ChildEntry)> {
     let key = owner_key(uid);
+    let is_named = |kind: Kind, name: &str| names.iter().any(|named| named.0 == kind && named.1 == name);
     let mut all: Vec<(Kind, ChildEntry)> = Vec::new();
     for row in all_rows().iter().filter(|row| row.pruned) {
-        for child in (row.owned)(reader, &key) {
+        let is_ours = |child: &ChildEntry| {
+            child.observed.owned.is_some() || child.observed.takeover && is_named(row.kind, &child.name)
+        };
+        for child in (row.owned)(reader, &key).into_iter().filter(is_ours) {
             if !all.iter().any(|(kind, other)| *kind == row.kind && other.name == child.name) {
                 all.push((row.kind, child));
             }

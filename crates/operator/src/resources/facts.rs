@@ -28,6 +28,14 @@ impl ConfigFacts {
     }
 }
 
+/// Whether a workload still has pods of an older template. One without a status is not controlled by anyone.
+pub(crate) fn is_rolling(object: &DynamicObject) -> bool {
+    let status = &object.data["status"];
+    let number = |field: &str| status[field].as_i64();
+    let Some(observed) = number("observedGeneration") else { return false };
+    Some(observed) < object.metadata.generation || number("updatedReplicas") < number("replicas")
+}
+
 /// The facts about a Deployment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeploymentFacts {
@@ -47,6 +55,8 @@ pub struct DeploymentFacts {
     pub rejected: Option<String>,
     /// When a restart of the pods was last requested.
     pub restarted_at: Option<String>,
+    /// Whether it has pods of an older template, or will have to replace them.
+    pub is_rolling: bool,
 }
 
 impl DeploymentFacts {
@@ -67,6 +77,7 @@ impl DeploymentFacts {
                 .cloned(),
             rejected: rejected(&object.data["status"]),
             restarted_at: annotation(annotations::RESTARTED_AT),
+            is_rolling: is_rolling(object),
         }
     }
 }

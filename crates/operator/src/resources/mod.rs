@@ -10,6 +10,7 @@ mod resolved_ref;
 use std::collections::HashMap;
 
 use kube::core::DynamicObject;
+use skep_api::for_each_kind;
 use skep_world::Reader;
 
 pub use builtin::*;
@@ -39,12 +40,28 @@ impl PlatformSecrets {
 }
 
 /// The prefix of this operator's field managers.
-pub const MANAGER_PREFIX: &str = "skep-";
+const MANAGER_PREFIX: &str = "skep-";
 
-/// The field manager of this operator that has applied an object, if any has.
-fn manager_of(object: &DynamicObject) -> String {
+/// The field manager of the controller of a kind: one for each, so that one never prunes what another owns.
+pub(crate) fn field_manager(kind: &str) -> String {
+    format!("{MANAGER_PREFIX}{}", kind.to_lowercase())
+}
+
+/// The controller's field manager that has applied an object, if any has. Proxies are managers as well.
+fn manager_of(object: &DynamicObject) -> &str {
     let entries = object.metadata.managed_fields.iter().flatten();
     let applied = entries.filter(|entry| entry.operation.as_deref() == Some("Apply"));
-    let managers = applied.filter_map(|entry| entry.manager.as_deref());
-    managers.into_iter().find(|manager| manager.starts_with(MANAGER_PREFIX)).unwrap_or_default().into()
+    let mut managers = applied.filter_map(|entry| entry.manager.as_deref());
+    let is_controller = |manager: &&str| {
+        let of = manager.strip_prefix(MANAGER_PREFIX);
+        of.is_some_and(|of| KINDS.iter().any(|kind| kind.eq_ignore_ascii_case(of)))
+    };
+    managers.find(is_controller).unwrap_or_default()
 }
+
+macro_rules! names {
+    ($($kind:ident),+) => { &[$(stringify!($kind)),+] };
+}
+
+/// The names of all kinds.
+const KINDS: &[&str] = for_each_kind!(names);

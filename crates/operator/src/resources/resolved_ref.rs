@@ -7,7 +7,7 @@ use skep_api::{kinds::ApiKind, refs::SecretKeyRef};
 use skep_config::{FieldError, sha256};
 use skep_world::Reader;
 
-use super::{Custom, kind_of};
+use super::{Custom, Keys, Secrets, kind_of};
 
 /// A reference with the object that it leads to.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ pub(crate) fn object<K: ApiKind>(reference: &Option<ResolvedRef<K>>) -> Option<&
 }
 
 /// What to do about a Secret key that does not exist. `keys` are the keys of the Secret, if that exists.
-pub(crate) fn missing_key(secret: &SecretKeyRef, keys: Option<&Vec<String>>) -> Option<String> {
+pub(crate) fn missing_key(secret: &SecretKeyRef, keys: Option<&Keys<Secrets>>) -> Option<String> {
     let SecretKeyRef { name, key } = secret;
     match keys {
         Some(keys) if keys.contains(key) => None,

@@ -13,7 +13,7 @@ use skep_world::{Reader, Target, Watched, World};
 use super::registry::watches;
 use crate::{
     reconcile::{Computed, Controller, Outcome, Problem},
-    resources::{ConfigMaps, Custom, Secrets, kind_of},
+    resources::{ConfigMaps, Custom, Keys, Secrets, Texts, kind_of},
     settings::Settings,
 };
 
@@ -89,7 +89,7 @@ impl<K: Controller> Renderer for Custom<K> {
         Box::pin(async move {
             let name = reader.target().name.to_string();
             let entry = reader.get::<Custom<K>>(&name);
-            let Some(Ok(object)) = entry.map(|entry| entry.cached.object) else {
+            let Some(Ok(object)) = entry.map(|entry| entry.cached.with_status()) else {
                 return (Ok(Vec::new()), Value::Null);
             };
             match Computed::<K>::new(object, &settings, &mut reader).await {
@@ -148,8 +148,11 @@ fn load(
         Arc::new(Target { kind: *kind, namespace, name })
     });
     match kind.as_str() {
-        "ConfigMap" => world.load::<ConfigMaps>(object),
-        "Secret" => world.load::<Secrets>(object),
+        "ConfigMap" => {
+            world.load::<Keys<ConfigMaps>>(object.clone());
+            world.load::<Texts>(object);
+        }
+        "Secret" => world.load::<Keys<Secrets>>(object),
         _ => {}
     }
     Ok(target)

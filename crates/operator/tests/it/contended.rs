@@ -109,8 +109,8 @@ async fn assert_calm(fixture: &Fixture, recording: &Recording) {
         let is_one = |request: &&Request| {
             request.is_write() && request.resource == kind.plural && request.name == name
         };
-        let writes = requests.iter().filter(is_one).count();
-        assert!((2..=WRITES).contains(&writes), "{writes} writes to {} {name}", kind.kind);
+        let writes: Vec<_> = requests.iter().filter(is_one).collect();
+        assert!((2..=WRITES).contains(&writes.len()), "{} {name}: {writes:#?}", kind.kind);
     }
     let statuses = requests.iter().filter(|request| request.subresource == "status").count();
     assert!(statuses <= WRITES, "{statuses} writes to the status");

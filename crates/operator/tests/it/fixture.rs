@@ -97,6 +97,11 @@ impl Operator {
         received && queue.is_idle(SOON) && queue.finished() == finished
     }
 
+    /// How many reconciliations have ended so far.
+    pub(crate) fn reconciled(&self) -> u64 {
+        self.world.queue().finished()
+    }
+
     fn has_received(&self, write: &LastWrite) -> bool {
         let object = DynamicObject { types: None, metadata: write.metadata.clone(), data: Value::Null };
         let change = if write.deleted { Change::Deleted } else { Change::Stored };

@@ -1,6 +1,6 @@
 //! Deployments that another operator created: events report what happens to pods, and nothing about the takeover.
 
-use crate::kinds::{RemoteProxies, Servers};
+use crate::kinds::{AuthzConfigs, RemoteProxies, Servers};
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::{
     api::{DeleteParams, PostParams},
@@ -12,7 +12,10 @@ use skep_operator::{resources::Deployments, settings::Settings};
 use skep_testkit::fixtures::{TestOidcConfig, TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
-use crate::fixture::{Fixture, conditions};
+use crate::{
+    fixture::{Fixture, conditions},
+    references::PERMIT,
+};
 
 /// Recreates the Deployment as another operator would, by a plain write.
 async fn make_as_another(fixture: &Fixture, name: &str, change: impl FnOnce(&mut Value)) {
@@ -119,6 +122,30 @@ async fn pods_of_another_operator_are_replaced_when_the_spec_changes_even_if_it_
     fixture.until_object(Servers::kind(), "fetch", "postponed", is_postponed).await;
     assert_eq!(fixture.pod_annotations("fetch").await, Value::Null);
     fixture.test.create_object(&MCPOIDCConfig::test("late")).await;
+    until_replaced(fixture).await;
+}
+
+/// A policy that was tightened must not wait for weeks.
+#[tokio::test]
+async fn pods_of_another_operator_are_replaced_when_a_configuration_changes() {
+    let fixture = Fixture::new().await;
+    let policy =
+        |policies: Value| json!({"type": "cedarv1", "config": {"policies": policies, "entities_json": "[]"}});
+    fixture.create(AuthzConfigs::kind(), "policies", policy(json!([PERMIT]))).await;
+    let spec = json!({"image": "registry.example/mcp:1", "authzConfigRef": {"name": "policies"}});
+    fixture.create(Servers::kind(), "fetch", spec).await;
+    fixture.settle("fetch").await;
+    let fixture = fixture.stopped().await;
+    make_as_another(&fixture, "fetch", without_annotations).await;
+    let fixture = fixture.restart().await;
+    let waits = |object: &DynamicObject| conditions(object).contains_key("RolloutPending");
+    fixture.until_object(Servers::kind(), "fetch", "waiting", waits).await;
+    fixture.settle("fetch").await;
+    let fixture = fixture.restart().await;
+    fixture.settle("fetch").await;
+    assert_eq!(fixture.pod_annotations("fetch").await, Value::Null, "no pod is replaced");
+    let tightened = policy(json!([PERMIT, r#"forbid(principal, action, resource == Tool::"delete");"#]));
+    fixture.patch_any(AuthzConfigs::kind(), "policies", json!({"spec": tightened})).await;
     until_replaced(fixture).await;
 }
 

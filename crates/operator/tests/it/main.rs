@@ -44,3 +44,4 @@ mod same_name;
 mod status_of_another;
 mod unwritable;
 mod virtual_server;
+mod whole_objects;

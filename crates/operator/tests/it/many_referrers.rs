@@ -73,6 +73,7 @@ async fn a_change_costs_each_workload_only_its_own_writes_and_the_configuration_
     assert_eq!(reads, [] as [&str; 0], "nothing is looked up in the cluster for it");
 
     let recording = fixture.record();
+    let before = fixture.operator.reconciled();
     fixture.delete(RemoteProxies::kind(), "w-7").await;
     fixture.until_any(OidcConfigs::kind(), "company", "without one", listed(WORKLOADS - 1)).await;
     fixture.create(RemoteProxies::kind(), "w-7", spec).await;
@@ -82,6 +83,12 @@ async fn a_change_costs_each_workload_only_its_own_writes_and_the_configuration_
         recording.count("patch", "mcpoidcconfigs", "status").await,
         2,
         "one for each that is added or removed"
+    );
+    fixture.until_idle().await;
+    let reconciled = fixture.operator.reconciled() - before;
+    assert!(
+        reconciled <= WORKLOADS as u64 / 10,
+        "the list concerns no workload: {reconciled} reconciliations"
     );
     fixture.operator.stop().await;
 }

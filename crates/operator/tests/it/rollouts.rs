@@ -37,6 +37,35 @@ async fn old_pods_keep_their_service_account_until_they_are_replaced() {
     fixture.operator.stop().await;
 }
 
+/// `kubectl wait --for=condition=Ready` compares the generation of the condition.
+#[tokio::test]
+async fn ready_is_about_the_old_spec_until_its_pods_are_replaced() {
+    let fixture = Fixture::new().await;
+    fixture.test.create_object(&MCPRemoteProxy::test("fetch")).await;
+    fixture.settle_any(RemoteProxies::kind(), "fetch").await;
+    fixture.test.kubelet().pod_of("fetch", "old").await;
+    report_deployment(&fixture, json!({"observedGeneration": 1, "replicas": 1, "updatedReplicas": 1})).await;
+    let is_ready_for = |generation: i64| {
+        move |object: &Value| {
+            let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+            let mut ready = conditions.filter(|condition| condition["type"] == "Ready");
+            ready.any(|ready| ready["status"] == "True" && ready["observedGeneration"] == generation)
+        }
+    };
+    fixture.until_any(RemoteProxies::kind(), "fetch", "ready", is_ready_for(1)).await;
+
+    let change = json!({"spec": {"remoteUrl": "https://b.example"}});
+    fixture.patch_any(RemoteProxies::kind(), "fetch", change).await;
+    let object = fixture.settle_any(RemoteProxies::kind(), "fetch").await;
+    assert!(is_ready_for(1)(&json!(object)), "an old pod serves: {:#}", object.data["status"]);
+    report_deployment(&fixture, json!({"observedGeneration": 2, "replicas": 2, "updatedReplicas": 1})).await;
+    let object = fixture.settle_any(RemoteProxies::kind(), "fetch").await;
+    assert!(is_ready_for(1)(&json!(object)), "an old pod serves: {:#}", object.data["status"]);
+    report_deployment(&fixture, json!({"observedGeneration": 2, "replicas": 1, "updatedReplicas": 1})).await;
+    fixture.until_any(RemoteProxies::kind(), "fetch", "replaced", is_ready_for(2)).await;
+    fixture.operator.stop().await;
+}
+
 #[tokio::test]
 async fn a_new_pod_that_fails_is_reported_while_an_old_one_serves() {
     let fixture = Fixture::new().await;

@@ -8,7 +8,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
-    resources::{ManagedStatefulSets, Secrets, facts::StatefulSetFacts, kind_of},
+    resources::{Keys, ManagedStatefulSets, Secrets, facts::StatefulSetFacts, kind_of},
     settings::Settings,
 };
 
@@ -25,7 +25,7 @@ pub struct Inputs {
     /// The live StatefulSet.
     pub(super) live: Option<StatefulSetFacts>,
     /// The keys of the Secret with the Hugging Face token, if the spec names one that exists.
-    pub(super) token_keys: Option<Arc<Vec<String>>>,
+    pub(super) token_keys: Option<Arc<Keys<Secrets>>>,
 }
 
 impl Inputs {
@@ -38,7 +38,7 @@ impl Inputs {
         Ok(Self {
             live: reader.get::<ManagedStatefulSets>(&identity.name).map(|entry| entry.cached.facts),
             token_keys: match &object.spec.hf_token_secret_ref {
-                Some(secret) => reader.content::<Secrets>(&secret.name).await?,
+                Some(secret) => reader.content::<Keys<Secrets>>(&secret.name).await?,
                 None => None,
             },
             object,

@@ -11,11 +11,12 @@ use std::sync::Arc;
 
 use skep_api::kinds::{EmbeddingServer, EmbeddingServerStatus};
 use skep_config::annotations::EMBEDDING_SERVER_FINALIZER;
-use skep_converge::{Child, Finalizer};
-use skep_world::{ReadError, Reader};
+use skep_converge::{Child, Finalizer, Kind};
+use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    resources::{ManagedStatefulSets, Services},
     settings::Settings,
 };
 use inputs::Inputs;
@@ -42,6 +43,10 @@ impl Controller for EmbeddingServer {
 
     fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
         desired::children(inputs)
+    }
+
+    fn names(name: &str) -> Vec<(Kind, String)> {
+        vec![(ManagedStatefulSets::kind(), name.into()), (Services::kind(), name.into())]
     }
 
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (EmbeddingServerStatus, Vec<Condition>) {

@@ -8,7 +8,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
-    resources::{ManagedDeployments, PlatformSecrets, Secrets, facts::ManagedDeploymentFacts, kind_of},
+    resources::{Keys, ManagedDeployments, PlatformSecrets, Secrets, facts::ManagedDeploymentFacts, kind_of},
     settings::Settings,
 };
 
@@ -26,7 +26,7 @@ pub struct Inputs {
     pub(super) live: Option<ManagedDeploymentFacts>,
     pub(super) platform_secrets: PlatformSecrets,
     /// The keys of the Secret with passwords, if the spec names one that exists.
-    pub(super) pgpass_keys: Option<Arc<Vec<String>>>,
+    pub(super) pgpass_keys: Option<Arc<Keys<Secrets>>>,
 }
 
 impl Inputs {
@@ -38,10 +38,10 @@ impl Inputs {
         let identity = Identity::new(kind_of::<MCPRegistry>(), APP, &object.metadata);
         let pgpass = object.spec.pgpass_secret_ref.as_ref().and_then(|secret| secret.name.as_deref());
         Ok(Self {
-            live: reader.get::<ManagedDeployments>(&server(&identity)).map(|entry| entry.cached.facts),
-            platform_secrets: PlatformSecrets::read(reader, [account(&identity)]),
+            live: reader.get::<ManagedDeployments>(&server(&identity.name)).map(|entry| entry.cached.facts),
+            platform_secrets: PlatformSecrets::read(reader, [account(&identity.name)]),
             pgpass_keys: match pgpass {
-                Some(name) => reader.content::<Secrets>(name).await?,
+                Some(name) => reader.content::<Keys<Secrets>>(name).await?,
                 None => None,
             },
             object,
@@ -60,17 +60,17 @@ impl Inputs {
 
     /// The name of the Deployment and of the Service.
     pub(super) fn server(&self) -> String {
-        server(&self.identity)
+        server(&self.identity.name)
     }
 
     /// The name of the ServiceAccount and Role.
     pub(super) fn account(&self) -> String {
-        account(&self.identity)
+        account(&self.identity.name)
     }
 
     /// The name of the ConfigMap with the server's file.
     pub(super) fn config_map(&self) -> String {
-        format!("{}-registry-server-config", self.identity.name)
+        config_map(&self.identity.name)
     }
 
     /// The labels of the object of that name.
@@ -92,10 +92,14 @@ impl Inputs {
     }
 }
 
-fn account(identity: &Identity) -> String {
-    format!("{}-registry-api", identity.name)
+pub(super) fn config_map(registry: &str) -> String {
+    format!("{registry}-registry-server-config")
 }
 
-fn server(identity: &Identity) -> String {
-    format!("{}-api", identity.name)
+pub(super) fn account(registry: &str) -> String {
+    format!("{registry}-registry-api")
+}
+
+pub(super) fn server(registry: &str) -> String {
+    format!("{registry}-api")
 }

@@ -14,14 +14,15 @@ use std::sync::Arc;
 
 use skep_api::kinds::{MCPRegistry, MCPRegistryStatus};
 use skep_config::annotations::REGISTRY_FINALIZER;
-use skep_converge::{Child, Finalizer};
-use skep_world::{ReadError, Reader};
+use skep_converge::{Child, Finalizer, Kind};
+use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    resources::{ConfigMaps, ManagedDeployments, RoleBindings, Roles, ServiceAccounts, Services},
     settings::Settings,
 };
-use inputs::Inputs;
+use inputs::{Inputs, account, config_map, server};
 
 impl Controller for MCPRegistry {
     type Inputs = Inputs;
@@ -45,6 +46,17 @@ impl Controller for MCPRegistry {
 
     fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
         desired::children(inputs)
+    }
+
+    fn names(name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (ConfigMaps::kind(), config_map(name)),
+            (ServiceAccounts::kind(), account(name)),
+            (Roles::kind(), account(name)),
+            (RoleBindings::kind(), account(name)),
+            (ManagedDeployments::kind(), server(name)),
+            (Services::kind(), server(name)),
+        ]
     }
 
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPRegistryStatus, Vec<Condition>) {

@@ -49,6 +49,6 @@ impl Inputs {
     }
 }
 
-fn runner(proxy: &str) -> String {
+pub(super) fn runner(proxy: &str) -> String {
     format!("{proxy}-remote-proxy-runner")
 }

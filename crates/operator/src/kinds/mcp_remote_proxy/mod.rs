@@ -11,15 +11,17 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxyStatus};
-use skep_converge::Child;
-use skep_world::{ReadError, Reader};
+use skep_config::objects;
+use skep_converge::{Child, Kind};
+use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
-    proxy_workload::{reported_by_proxy, rollout},
+    proxy_workload::{inline_authz, reported_by_proxy, rollout},
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services},
     settings::Settings,
 };
-use inputs::Inputs;
+use inputs::{Inputs, runner};
 
 /// It has no finalizer: its proxy creates nothing, so the garbage collector deletes all that belongs to it.
 impl Controller for MCPRemoteProxy {
@@ -43,8 +45,24 @@ impl Controller for MCPRemoteProxy {
         desired::children(inputs)
     }
 
+    fn names(name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (ServiceAccounts::kind(), runner(name)),
+            (Roles::kind(), runner(name)),
+            (RoleBindings::kind(), runner(name)),
+            (ConfigMaps::kind(), inline_authz(name)),
+            (ConfigMaps::kind(), objects::run_config(name)),
+            (Deployments::kind(), name.into()),
+            (Services::kind(), address::service(name)),
+        ]
+    }
+
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPRemoteProxyStatus, Vec<Condition>) {
         status::status(inputs, outcome)
+    }
+
+    fn is_rolling(inputs: &Inputs) -> bool {
+        inputs.proxy.is_rolling()
     }
 
     fn reported_by_pods() -> Value {

@@ -19,12 +19,12 @@ use skep_converge::{Child, Finalizer, Kind};
 use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
-    proxy_workload::{reported_by_proxy, rollout},
+    proxy_workload::{inline_authz, reported_by_proxy, rollout},
     reconcile::{Actions, BuildError, Condition, Controller, Event, Outcome, Validation},
-    resources::{ConfigMaps, Deployments, RoleBindings, Services, StatefulSets},
+    resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets},
     settings::Settings,
 };
-use inputs::{Inputs, runner};
+use inputs::{Inputs, backend_account, runner};
 
 impl Controller for MCPServer {
     type Inputs = Inputs;
@@ -52,6 +52,10 @@ impl Controller for MCPServer {
         status::status(inputs, outcome)
     }
 
+    fn is_rolling(inputs: &Inputs) -> bool {
+        inputs.proxy.is_rolling()
+    }
+
     fn reported_by_pods() -> Value {
         reported_by_proxy()
     }
@@ -62,6 +66,20 @@ impl Controller for MCPServer {
 
     fn actions(inputs: &Inputs) -> Actions {
         restart::actions(inputs)
+    }
+
+    fn names(name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (ServiceAccounts::kind(), runner(name)),
+            (Roles::kind(), runner(name)),
+            (RoleBindings::kind(), runner(name)),
+            (ServiceAccounts::kind(), backend_account(name)),
+            (ConfigMaps::kind(), inline_authz(name)),
+            (ConfigMaps::kind(), objects::run_config(name)),
+            (Deployments::kind(), name.into()),
+            (Services::kind(), address::service(name)),
+            (StatefulSets::kind(), name.into()),
+        ]
     }
 
     /// Objects that the proxy created have no owner reference for the garbage collector. The RoleBinding is deleted

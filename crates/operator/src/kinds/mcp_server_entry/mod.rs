@@ -2,10 +2,7 @@
 
 mod validate;
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::{collections::HashMap, sync::Arc};
 
 use skep_api::kinds::{
     MCPExternalAuthConfig, MCPGroup, MCPServerEntry, MCPServerEntryPhase, MCPServerEntryStatus,
@@ -15,7 +12,7 @@ use skep_world::{ReadError, Reader};
 use crate::{
     config_refs::ca_bundle::CaBundle,
     reconcile::{Condition, Controller, Outcome, Validation},
-    resources::{ConfigMaps, ResolvedRef, Secrets},
+    resources::{ConfigMaps, Keys, ResolvedRef, Secrets},
     settings::Settings,
 };
 
@@ -24,10 +21,10 @@ pub struct Inputs {
     object: Arc<MCPServerEntry>,
     group: ResolvedRef<MCPGroup>,
     external_auth: Option<ResolvedRef<MCPExternalAuthConfig>>,
-    /// The ConfigMap with certificates, if the spec names one that exists.
-    certificates: Option<Arc<BTreeMap<String, String>>>,
+    /// The keys of the ConfigMap with certificates, if the spec names one that exists.
+    certificates: Option<Arc<Keys<ConfigMaps>>>,
     /// The Secrets with the values of headers, with their keys if they exist.
-    secrets: HashMap<String, Option<Arc<Vec<String>>>>,
+    secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
 }
 
 /// An entry has no children: virtual servers call the remote server directly.
@@ -41,7 +38,7 @@ impl Controller for MCPServerEntry {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
             external_auth: auth.map(|auth| ResolvedRef::resolve(reader, &auth.name)),
             certificates: match CaBundle::new(spec.ca_bundle_ref.as_ref()) {
-                Some(bundle) => reader.content::<ConfigMaps>(bundle.config_map).await?,
+                Some(bundle) => reader.content::<Keys<ConfigMaps>>(bundle.config_map).await?,
                 None => None,
             },
             secrets: HashMap::new(),
@@ -49,7 +46,7 @@ impl Controller for MCPServerEntry {
         };
         for header in spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret) {
             let name = &header.value_secret_ref.name;
-            inputs.secrets.insert(name.clone(), reader.content::<Secrets>(name).await?);
+            inputs.secrets.insert(name.clone(), reader.content::<Keys<Secrets>>(name).await?);
         }
         Ok(inputs)
     }

@@ -89,7 +89,7 @@ fn ca_bundle(inputs: &Inputs, validation: &mut Validation) {
             let message = format!("ConfigMap {name} does not exist: create it with the key {key}");
             validation.fail(Problem::of(FIELD, message).reported_as(CABundleRefNotFound).transient());
         }
-        Some(data) if data.contains_key(key) => {
+        Some(keys) if keys.contains(key) => {
             validation
                 .add(Condition::new(CABundleRefValid, format!("the certificates are in ConfigMap {name}")));
         }

@@ -37,7 +37,8 @@ impl Inputs {
     pub(super) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
         let config = self.spec().incoming_auth.authz_config.as_ref();
         let within = |error: PoliciesError| error.within("incomingAuth");
-        let document = policies(&self.authz, config, self.policies.as_deref()).map_err(within)?;
+        let document =
+            policies(&self.authz, config, self.policies.as_deref().map(|texts| &**texts)).map_err(within)?;
         let is_config_map = self.authz.is_none() && config.is_some_and(|config| config.config_map.is_some());
         let invalid = |error| match is_config_map {
             true => PoliciesError::InvalidConfigMap(error),

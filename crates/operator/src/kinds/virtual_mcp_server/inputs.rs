@@ -25,7 +25,7 @@ use crate::{
     config_refs::{self, ca_bundle::CaBundle},
     proxy_workload::{LivePod, live_config, live_pods},
     resources::{
-        ConfigMaps, Deployments, PlatformSecrets, ResolvedRef, Secrets,
+        ConfigMaps, Deployments, Keys, PlatformSecrets, ResolvedRef, Secrets, Texts,
         facts::{ConfigFacts, DeploymentFacts, PodFacts},
         kind_of, missing_key, object,
     },
@@ -55,11 +55,11 @@ pub struct Inputs {
     /// Those that the object refers to, and those that members refer to.
     pub(super) external_auths: ResolvedRefs<MCPExternalAuthConfig>,
     /// The data of the ConfigMap with policies, if the spec names one that exists.
-    pub(super) policies: Option<Arc<BTreeMap<String, String>>>,
+    pub(super) policies: Option<Arc<Texts>>,
     /// The Secrets that the pods need, with their keys if they exist.
-    secrets: HashMap<String, Option<Arc<Vec<String>>>>,
-    /// The ConfigMaps with the certificates of entries, with their data if they exist.
-    certificates: HashMap<String, Option<Arc<BTreeMap<String, String>>>>,
+    secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
+    /// The ConfigMaps with the certificates of entries, with their keys if they exist.
+    certificates: HashMap<String, Option<Arc<Keys<ConfigMaps>>>>,
     pub(super) platform_secrets: PlatformSecrets,
     pub(super) deployment: Option<DeploymentFacts>,
     /// The live ConfigMap with the server's configuration.
@@ -107,17 +107,17 @@ impl Inputs {
         };
         let policies = inputs.spec().incoming_auth.authz_config.as_ref();
         if let Some(source) = policies.and_then(|policies| policies.config_map.as_ref()) {
-            inputs.policies = reader.content::<ConfigMaps>(&source.name).await?;
+            inputs.policies = reader.content::<Texts>(&source.name).await?;
         }
         let bundles = inputs.members.iter().filter_map(Member::entry);
         let bundles = bundles.filter_map(|(_, entry)| CaBundle::new(entry.spec.ca_bundle_ref.as_ref()));
         let bundles: Vec<String> = bundles.map(|bundle| bundle.config_map.to_owned()).collect();
         for name in bundles {
-            let data = reader.content::<ConfigMaps>(&name).await?;
-            inputs.certificates.insert(name, data);
+            let keys = reader.content::<Keys<ConfigMaps>>(&name).await?;
+            inputs.certificates.insert(name, keys);
         }
         for name in inputs.secret_names() {
-            let keys = reader.content::<Secrets>(&name).await?;
+            let keys = reader.content::<Keys<Secrets>>(&name).await?;
             inputs.secrets.insert(name, keys);
         }
         Ok(inputs)
@@ -147,7 +147,7 @@ impl Inputs {
 
     /// The name of the Service in front of the server.
     pub(super) fn service(&self) -> String {
-        format!("vmcp-{}", self.identity.name)
+        service(&self.identity.name)
     }
 
     /// The name of the server's ServiceAccount and Role, if they are created for it.
@@ -173,8 +173,8 @@ impl Inputs {
     /// all other backends.
     pub(super) fn has_certificates(&self, entry: &MCPServerEntry) -> bool {
         let Some(bundle) = CaBundle::new(entry.spec.ca_bundle_ref.as_ref()) else { return true };
-        let data = self.certificates.get(bundle.config_map).and_then(Option::as_deref);
-        data.is_some_and(|data| data.contains_key(bundle.key))
+        let keys = self.certificates.get(bundle.config_map).and_then(Option::as_deref);
+        keys.is_some_and(|keys| keys.contains(bundle.key))
     }
 
     /// What to do about a Secret key that does not exist.
@@ -210,7 +210,11 @@ impl Inputs {
     }
 }
 
-fn account(server: &str) -> String {
+pub(super) fn service(server: &str) -> String {
+    format!("vmcp-{server}")
+}
+
+pub(super) fn account(server: &str) -> String {
     format!("{server}-vmcp")
 }
 

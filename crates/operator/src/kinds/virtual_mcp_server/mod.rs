@@ -20,14 +20,16 @@ use skep_api::{
     events::EventReason,
     kinds::{VirtualMCPServer, VirtualMCPServerStatus},
 };
-use skep_converge::{Child, Error};
-use skep_world::{ReadError, Reader};
+use skep_config::objects;
+use skep_converge::{Child, Error, Kind};
+use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    resources::{ConfigMaps, Deployments, RoleBindings, Roles, Secrets, ServiceAccounts, Services},
     settings::Settings,
 };
-use inputs::Inputs;
+use inputs::{Inputs, account, service};
 
 /// It has no finalizer: all its children have an owner, and the garbage collector deletes them.
 impl Controller for VirtualMCPServer {
@@ -51,12 +53,28 @@ impl Controller for VirtualMCPServer {
         desired::children(inputs)
     }
 
+    fn names(name: &str) -> Vec<(Kind, String)> {
+        vec![
+            (ServiceAccounts::kind(), account(name)),
+            (Roles::kind(), account(name)),
+            (RoleBindings::kind(), account(name)),
+            (Secrets::kind(), objects::session_secret(name)),
+            (ConfigMaps::kind(), objects::vmcp_config(name)),
+            (Deployments::kind(), name.into()),
+            (Services::kind(), service(name)),
+        ]
+    }
+
     fn status(
         inputs: &Inputs,
         _: &Validation,
         outcome: &Outcome,
     ) -> (VirtualMCPServerStatus, Vec<Condition>) {
         status::status(inputs, outcome)
+    }
+
+    fn is_rolling(inputs: &Inputs) -> bool {
+        inputs.deployment.as_ref().is_some_and(|deployment| deployment.is_rolling)
     }
 
     fn reported_by_pods() -> Value {
