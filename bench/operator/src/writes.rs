@@ -9,9 +9,9 @@ use serde_json::json;
 use skep_api::kinds::MCPServer;
 use skep_converge::Child;
 use skep_operator::{
-    reconcile::{Controller, field_manager},
+    reconcile::Controller,
     render::render,
-    resources::kind_of,
+    resources::{field_manager, kind_of},
     settings::Settings,
 };
 

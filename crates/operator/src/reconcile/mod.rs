@@ -59,7 +59,7 @@ impl<K: Controller> Reconciler<K> {
         undeclared: Arc<UndeclaredFields>,
         mode: Mode,
     ) -> Self {
-        let manager = field_manager(kind_of::<K>().kind);
+        let manager = field_manager::<K>();
         Self {
             events: EventPublisher::new(client.clone(), &manager, mode),
             writer: Writer::new(client, &manager, mode, settings.restores),

@@ -84,7 +84,7 @@ impl<K: ApiKind> Watched for Custom<K> {
             status,
             unreadable: parsed.is_err().then(|| Arc::new(metadata(object))),
             object: parsed,
-            observed: Observed::of(object, &field_manager(kind_of::<K>().kind)),
+            observed: Observed::of(object, &field_manager::<K>()),
         }
     }
 

@@ -10,7 +10,7 @@ mod resolved_ref;
 use std::collections::HashMap;
 
 use kube::core::DynamicObject;
-use skep_api::for_each_kind;
+use skep_api::{for_each_kind, kinds::ApiKind};
 use skep_world::Reader;
 
 pub use builtin::*;
@@ -42,9 +42,9 @@ impl PlatformSecrets {
 /// The prefix of this operator's field managers.
 const MANAGER_PREFIX: &str = "skep-";
 
-/// The field manager of the controller of a kind: one for each, so that one never prunes what another owns.
-pub(crate) fn field_manager(kind: &str) -> String {
-    format!("{MANAGER_PREFIX}{}", kind.to_lowercase())
+/// The field manager of a kind's controller: one for each, so that one never prunes what another owns.
+pub fn field_manager<K: ApiKind>() -> String {
+    format!("{MANAGER_PREFIX}{}", kind_of::<K>().kind.to_lowercase())
 }
 
 /// The controller's field manager that has applied an object, if any has. Proxies are managers as well.

@@ -9,7 +9,7 @@ use std::{
 };
 
 use k8s_openapi::{
-    api::rbac::v1::PolicyRule,
+    api::rbac::v1::{PolicyRule, Role},
     apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
 };
 use kube::{
@@ -319,15 +319,25 @@ async fn an_issuer_that_is_unavailable_is_reported_until_its_keys_can_be_fetched
 }
 
 #[tokio::test]
-async fn a_proxy_without_the_permission_ends_its_reports_and_cannot_report_for_others() {
+async fn a_proxy_cannot_report_for_others_and_reports_as_soon_as_it_may() {
     let test = skep_testkit::namespace().await;
     let user = reporting(&test).await;
     test.create_object(&MCPServer::test("other")).await;
     let server = Server::start(script).await;
     let config = config(&server, "other");
+    let recording = user.record();
     let proxy = Proxy::new(&config).unwrap();
-    Reporter::within(&config, user.client(), test.name()).run(&proxy, None).await;
+    let reporter = Reporter::within(&config, user.client(), test.name());
+    let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
+    let denied = async || recording.requests().await.iter().any(|request| request.code == 403);
+    eventually("a denial", denied).await;
     assert_eq!(live(&test, "other").await["server"], Value::Null);
+    // Someone restores the Role that the operator has created.
+    let rule = |resource: &str, verb: &str| json!({"apiGroups": ["toolhive.stacklok.dev"], "resources": [resource], "verbs": [verb]});
+    let rules = json!([rule("mcpservers", "get"), rule("mcpservers/status", "patch")]);
+    test.object::<Role>(user.name()).patch(&json!({"rules": rules})).await;
+    eventually("the report", async || live(&test, "other").await["server"]["toolCount"] == 2).await;
+    reporting.abort();
 }
 
 #[tokio::test]

@@ -87,16 +87,18 @@ impl Reporter {
         Self { time, ..self }
     }
 
-    /// Reports at once, after each restart of the server, when it announces other tools, and from time to time, until that is not
-    /// permitted or the proxy leaves. The more often it announces them, the longer is the pause before it is believed.
+    /// Reports at once, after each restart of the server, when it announces other tools, and from time to time, until the proxy
+    /// leaves. What is not permitted is tried again less and less often: the Role may be restored, and an API server that has just
+    /// started may not know it yet. The more often it announces them, the longer is the pause before it is believed.
     pub async fn run(&self, proxy: &Proxy, mut restarts: Option<Readiness>) {
         let between = |(least, most)| {
             let pauses = ExponentialBuilder::default().with_min_delay(least).with_max_delay(most);
             pauses.without_max_times().with_jitter()
         };
-        let (pauses, looks) = (between(RETRY), between(AGAIN));
+        let (pauses, looks, denials) = (between(RETRY), between(AGAIN), between((RETRY.0, AGAIN.1)));
         let (mut retries, mut announcements, mut next_looks) =
             (pauses.build(), pauses.build(), looks.build());
+        let mut denied = None;
         let mut tools = proxy.tool_changes();
         let mut report = Report { finding: Finding::Initializing, issuer: None, generation: self.generation };
         while !proxy.is_leaving() {
@@ -105,9 +107,15 @@ impl Reporter {
                 matches!((&report.finding, &report.issuer), (Finding::Described(_), None | Some(Ok(()))));
             let is_settled = reported.is_ok() && is_described;
             let pause = match (&reported, &report.finding) {
-                (Err(error), _) if is_final(error) => {
+                (Err(error @ RuntimeError::Config(_)), _) => {
                     info!(%error, "what the server offers is not reported in its status");
                     return;
+                }
+                (Err(error), _) if is_denied(error) => {
+                    if denied.is_none() {
+                        info!(%error, "what the server offers cannot be reported in its status; retrying");
+                    }
+                    denied.get_or_insert_with(|| denials.build()).next().unwrap_or(AGAIN.1)
                 }
                 (Ok(()), Finding::Initializing) => Duration::ZERO,
                 _ if is_settled => {
@@ -119,8 +127,10 @@ impl Reporter {
                     retries.next().unwrap_or(RETRY.1)
                 }
             };
-            if let Err(error) = reported {
-                warn!(%error, "failed to report what the server offers");
+            match reported {
+                Ok(()) => denied = None,
+                Err(error) if is_denied(&error) => {}
+                Err(error) => warn!(%error, "failed to report what the server offers"),
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => if is_settled { announcements = pauses.build() },
@@ -242,13 +252,8 @@ async fn announced(changes: &mut watch::Receiver<u64>) {
     }
 }
 
-/// Whether it is not permitted, or there is no such object: an attempt later would not help.
-fn is_final(error: &RuntimeError) -> bool {
-    match error {
-        RuntimeError::Request { error: kube::Error::Api(status), .. } => {
-            matches!(status.code, 401 | 403 | 404)
-        }
-        RuntimeError::Config(_) => true,
-        _ => false,
-    }
+/// Whether it is not permitted, or there is no such object: an attempt soon would not help.
+fn is_denied(error: &RuntimeError) -> bool {
+    matches!(error, RuntimeError::Request { error: kube::Error::Api(status), .. }
+        if matches!(status.code, 401 | 403 | 404))
 }
