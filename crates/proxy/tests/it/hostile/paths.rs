@@ -20,20 +20,20 @@ async fn a_request_target_is_forwarded_as_it_is_spelled_and_only_to_the_server()
     let fixture = Fixture::new(&server, json!([])).await;
     let other = elsewhere.address;
     let rows = [
-        ("//mcp".to_owned(), "//mcp"),
-        (format!("//{other}/mcp"), "//"),
-        (format!("http://{other}/mcp"), "/mcp"),
-        (format!("http://user:secret@{other}/mcp"), "/mcp"),
-        ("/mcp/../health".to_owned(), "/mcp/../health"),
-        ("/%2e%2e/mcp".to_owned(), "/%2e%2e/mcp"),
-        ("/health/".to_owned(), "/health/"),
-        ("/HEALTH".to_owned(), "/HEALTH"),
-        (format!("/mcp?u=http://{other}"), "/mcp?u=http://"),
+        ("//mcp".to_owned(), None),
+        (format!("//{other}/mcp"), None),
+        (format!("http://{other}/mcp"), Some("/mcp")),
+        (format!("http://user:secret@{other}/mcp"), Some("/mcp")),
+        ("/mcp/../health".to_owned(), None),
+        ("/%2e%2e/mcp".to_owned(), None),
+        ("/health/".to_owned(), None),
+        ("/HEALTH".to_owned(), None),
+        (format!("/mcp?u=http://{other}"), None),
     ];
-    for (target, seen) in &rows {
+    for (target, path_of_it) in &rows {
         assert_eq!(status(fixture.address, request("POST", target, PING)).await, Some(200), "{target}");
         let path = server.requests().pop().unwrap().path;
-        assert!(path.starts_with(seen), "{target} became {path}");
+        assert_eq!(path, path_of_it.unwrap_or(target), "{target}");
     }
     assert_eq!((server.requests().len(), elsewhere.requests().len()), (rows.len(), 0));
 }
