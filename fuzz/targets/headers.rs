@@ -18,7 +18,8 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let headers = Headers { protocol_version: once(version), method: once(method), name: once(name) };
     let Ok(envelope) = Envelope::parse(body) else { return };
-    if era(&headers, &envelope) != Ok(Era::Modern) || check_mirrors(&headers, &envelope, Era::Modern).is_err() {
+    if era(&headers, &envelope) != Ok(Era::Modern) || check_mirrors(&headers, &envelope, Era::Modern).is_err()
+    {
         return;
     }
     // A request must have the header; wherever it is present, it equals the body.
