@@ -17,6 +17,7 @@ mod cluster;
 mod config;
 mod discovery;
 mod front;
+mod level;
 mod limits;
 mod report;
 mod scripts;

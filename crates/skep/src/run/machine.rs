@@ -74,9 +74,14 @@ pub(super) fn listener(configured: Option<u16>, id: &str) -> Result<TcpListener,
         return bind(port).map_err(taken);
     }
     let free = usual_ports(id).chain([0]).find_map(|port| bind(port).ok());
-    let listener = free.ok_or_else(|| FieldError::new("", "no free port on 127.0.0.1"))?;
-    let (usual, port) = (usual_ports(id).next(), listener.local_addr().ok().map(|address| address.port()));
-    if let (Some(usual), Some(port)) = (usual, port)
+    free.ok_or_else(|| FieldError::new("", "no free port on 127.0.0.1"))
+}
+
+/// The same for a server, whose clients may be configured with its usual port.
+pub(super) fn server_listener(configured: Option<u16>, id: &str) -> Result<TcpListener, FieldError> {
+    let listener = listener(configured, id)?;
+    let port = listener.local_addr().ok().map(|address| address.port());
+    if let (None, Some(usual), Some(port)) = (configured, usual_ports(id).next(), port)
         && usual != port
     {
         warn!(

@@ -18,7 +18,7 @@ use super::{
     folder::Folder,
     lifecycle::Lifecycle,
     logs,
-    machine::{Machine, ReservedPort, check_program, listener},
+    machine::{Machine, ReservedPort, check_program, server_listener},
     plan::Server,
     prepare::{of_container, prepare},
     virtual_server::Joined,
@@ -126,7 +126,7 @@ impl Prepared {
             check_program(program).map_err(|message| FieldError::new("", message))?;
         }
         let socket = previous.and_then(|previous| previous.socket(server.port));
-        let listener = socket.map_or_else(|| listener(server.port, &server.id), Ok)?;
+        let listener = socket.map_or_else(|| server_listener(server.port, &server.id), Ok)?;
         let prepared = Self::on(listener, name, server, machine, engine, calls);
         prepared.map_err(|message| FieldError::new("", message))
     }

@@ -21,7 +21,7 @@ use super::{
     discovery::stopped,
     folder::Folder,
     logs,
-    machine::listener,
+    machine::server_listener,
     plan,
     running::{Phase, Running, State, Workload},
 };
@@ -327,7 +327,7 @@ pub(super) fn start(
 ) -> Result<Running, FieldError> {
     let wrong = |message: String| FieldError::new("", message);
     let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
-    let listener = socket.map_or_else(|| listener(None, &planned.id), Ok)?;
+    let listener = socket.map_or_else(|| server_listener(None, &planned.id), Ok)?;
     let address = listener.local_addr().map_err(|error| wrong(error.to_string()))?;
     let place = Place::new(planned, address.port()).map_err(wrong)?;
     let settings = settings(&config, &place)?;

@@ -9,7 +9,7 @@ use skep_mcp::{
 };
 
 use super::{Capabilities, OutgoingRequest, http_sse, questions::Questions, request::Form};
-use crate::session::Level;
+use crate::level::Level;
 
 /// A session with a backend.
 #[derive(Debug)]

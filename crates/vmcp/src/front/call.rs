@@ -23,8 +23,9 @@ use super::{
 use crate::{
     backend::{Backend, BackendError, Form, Link, Messages, OutgoingRequest, Rename, request},
     catalog::{BackendTool, Catalog, Composite, Origin, Provider},
+    level::Level,
     limits,
-    session::{InFlight, Level, Numbering},
+    session::{InFlight, Numbering},
     views::Found,
 };
 

@@ -6,7 +6,8 @@ use skep_mcp::{Edits, Envelope, Json, Method, Object, Raw};
 
 use crate::{
     backend::{Backend, Link, unreserved},
-    session::{ClientSession, Level},
+    level::Level,
+    session::ClientSession,
 };
 
 /// Where a notification since 2026-07-28 names the request that it is for.

@@ -67,11 +67,12 @@ use crate::{
     admission::Admission,
     backend::{Backend, Caller, Factory},
     discovery::Discovery,
+    level::Level,
     limits,
     report::{self, Reporter},
     scripts::Scripts,
     search::Search,
-    session::{AllCapabilities, ClientSession, Ended, Known, Level, Opened, Presence},
+    session::{AllCapabilities, ClientSession, Ended, Known, Opened, Presence},
     views::{Backends, Views},
 };
 use guard::Guard;

@@ -17,8 +17,9 @@ use super::{
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
     catalog::Catalog,
+    level::Level,
     limits,
-    session::{ClientSession, Level},
+    session::ClientSession,
     views::Found,
 };
 

@@ -19,6 +19,7 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::{
     catalog::{Catalog, Entry, Lists},
+    level::Level,
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
@@ -142,22 +143,6 @@ impl InFlight {
 impl Drop for InFlight {
     fn drop(&mut self) {
         self.session.links.end(&self.id, &self.cancellation);
-    }
-}
-
-/// The levels of log messages, the least important first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Level(usize);
-
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
-
-impl Level {
-    pub(crate) fn named(name: &str) -> Option<Self> {
-        LEVELS.iter().position(|level| *level == name).map(Self)
-    }
-
-    pub(crate) fn name(self) -> &'static str {
-        LEVELS.get(self.0).copied().unwrap_or_default()
     }
 }
 

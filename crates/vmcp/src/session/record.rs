@@ -8,8 +8,7 @@ use serde_json::Value;
 use skep_gateway::identity::Owner;
 use skep_mcp::Revision;
 
-use super::Level;
-use crate::backend::Resumable;
+use crate::{backend::Resumable, level::Level};
 
 const BACKENDS: &str = "vmcp.backend.ids";
 const BACKEND_SESSION: &str = "vmcp.backend.session.";

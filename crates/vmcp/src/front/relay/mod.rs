@@ -30,8 +30,9 @@ use super::{
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, is_for, rpc_error},
+    level::Level,
     limits,
-    session::{ClientSession, InFlight, Level},
+    session::{ClientSession, InFlight},
 };
 pub(super) use input::{BackendRequest, given, needing};
 use input::{InputRequired, PendingInput};
