@@ -135,15 +135,22 @@ impl Table {
         self.named_so(key).find(|entry| entry.is_listed)
     }
 
-    /// The tool that a step calls: by the name that clients use, or as workload.tool. It is always one of a backend, so that
-    /// no workflow runs another.
+    /// The tool that a step calls: as workload.tool, or by the name that clients use. It is always one of a backend, so that
+    /// no workflow runs another. Where a name begins with that of a workload, no tool of another one is meant, whatever that calls
+    /// its tools.
     pub(crate) fn step(&self, name: &str) -> Option<BackendTool<'_>> {
-        let is_qualified = |tool: &BackendTool<'_>| {
-            let rest = name.strip_prefix(&*tool.origin.backend).and_then(|rest| rest.strip_prefix('.'));
-            rest.is_some_and(|rest| *rest == *tool.origin.name)
+        let within = |tool: &BackendTool<'_>| {
+            name.strip_prefix(&*tool.origin.backend).and_then(|rest| rest.strip_prefix('.'))
         };
-        let found = self.named_so(name).find_map(Entry::as_backend_tool);
-        found.or_else(|| self.0.iter().filter_map(Entry::as_backend_tool).find(is_qualified))
+        let mut tools = self.0.iter().filter_map(Entry::as_backend_tool);
+        if let Some(tool) = tools.find(|tool| within(tool).is_some_and(|rest| *rest == *tool.origin.name)) {
+            return Some(tool);
+        }
+        let found = self.named_so(name).find_map(Entry::as_backend_tool)?;
+        let mut others = self.0.iter().filter_map(Entry::as_backend_tool);
+        let is_of_another =
+            others.any(|tool| tool.origin.backend != found.origin.backend && within(&tool).is_some());
+        (!is_of_another).then_some(found)
     }
 
     /// The items of this key: one that clients see, and one of a backend that it hides.

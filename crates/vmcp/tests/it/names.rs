@@ -107,6 +107,22 @@ async fn a_composite_tool_keeps_its_name_from_backends() {
     assert_eq!(lost["error"]["message"], "unknown tool \"lost\"", "{lost}");
 }
 
+/// A backend chooses the names of its tools, and so one that reads like a tool of another.
+#[tokio::test]
+async fn a_step_calls_the_workload_that_it_names_and_no_other() {
+    let good = backend(&["publish", "seen"]).await;
+    let bad = backend(&["good.publish", "good.lost"]).await;
+    let more = json!({
+        "aggregation": priority(&["bad", "good"], json!([{"workload": "good", "filter": ["seen"]}])),
+        "compositeTools": [composite("flow", "good.publish"), composite("other", "good.lost")],
+    });
+    let server = Server::of(&config(&[("bad", &bad), ("good", &good)], None, &more), None, None).await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await, ["flow", "good.lost", "good.publish", "seen"]);
+    assert!(!text(&client.call("flow").await).1);
+    assert_eq!((good.called(), bad.called()), (vec!["publish".to_owned()], Vec::new()));
+}
+
 /// Names that mean something to backends, composite tools, the search and scripts.
 const NAMES: [&str; 8] =
     ["echo", "publish", "a_echo", "len", "parallel", "find_tool", "call_tool", "execute_tool_script"];
