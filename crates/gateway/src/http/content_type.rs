@@ -28,17 +28,28 @@ pub fn is_unencoded(headers: &HeaderMap) -> bool {
     headers.get_all(header::CONTENT_ENCODING).iter().all(identity)
 }
 
+/// Whether a body is read as UTF-8, whatever it is.
+pub fn is_utf8(headers: &HeaderMap) -> bool {
+    let mut types = headers.get_all(header::CONTENT_TYPE).iter();
+    types.all(|type_| type_.to_str().is_ok_and(|type_| has_utf8_charset(type_.split(';').skip(1))))
+}
+
 fn is_utf8_json(type_: &str) -> bool {
     // As most clients write it.
     if type_ == "application/json" {
         return true;
     }
-    let mut parts = type_.split(';').map(|part| part.trim().to_ascii_lowercase());
-    let name = parts.next().unwrap_or_default();
+    let mut parts = type_.split(';');
+    let name = parts.next().unwrap_or_default().trim().to_ascii_lowercase();
     let json = name == "application/json" || (name.starts_with("application/") && name.ends_with("+json"));
-    // Wherever a parser could read the parameter, also within quotes.
-    let mut charsets = parts.filter(|part| part.starts_with("charset"));
-    json && charsets.all(|charset| {
+    json && has_utf8_charset(parts)
+}
+
+/// Whether these parameters name no other charset, wherever a parser could read one, also within quotes.
+fn has_utf8_charset<'a>(parameters: impl Iterator<Item = &'a str>) -> bool {
+    let parameters = parameters.map(|part| part.trim().to_ascii_lowercase());
+    let mut charsets = parameters.filter(|part| part.starts_with("charset"));
+    charsets.all(|charset| {
         let value = charset.split_once('=').map(|(_, value)| value.trim().trim_matches('"'));
         matches!(value, Some("utf-8" | "utf8" | "us-ascii"))
     })

@@ -61,7 +61,8 @@ pub async fn filter(
     holder: impl Fn() -> Option<Holder>,
 ) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = response.into_parts();
-    if !content_type::is_unencoded(&parts.headers) {
+    // A client that reads other text than this does sees another message.
+    if !content_type::is_unencoded(&parts.headers) || !content_type::is_utf8(&parts.headers) {
         return Err(Rejection::Internal);
     }
     if events::is_stream(&parts.headers) {
@@ -141,13 +142,26 @@ struct FilteredEvents(Filters);
 
 impl EventMap for FilteredEvents {
     async fn map(&self, frame: &sse::Frame) -> Option<Bytes> {
-        let sse::Frame::Event(event) = frame else { return None };
+        let plain;
+        let (event, rewritten) = match frame {
+            sse::Frame::Comment(raw) => {
+                return sse::has_other_line_ends(raw).then(|| Bytes::from_static(b":\n"));
+            }
+            sse::Frame::Event(event) if sse::has_other_line_ends(event.raw()) => {
+                plain = event.plain();
+                (&plain, Some(plain.raw().clone()))
+            }
+            sse::Frame::Event(event) => (event, None),
+        };
         // A 2024 server's first event is the address of its endpoint, and a server may send events without data to be
         // resumed after: neither is a message. Some clients do not look at the kind of an event.
         let is_address = |data: &[u8]| event.kind() == Some(b"endpoint") && !may_be_answer(data);
-        let data = event.data().filter(|data| !data.is_empty() && !is_address(data))?;
+        let Some(data) = event.data().filter(|data| !data.is_empty() && !is_address(data)) else {
+            return rewritten;
+        };
         match apply(&self.0, data).await {
-            Ok(changed) => Some(event.with_data(&changed?)),
+            Ok(None) => rewritten,
+            Ok(Some(changed)) => Some(event.with_data(&changed)),
             Err(rejection) => Some(event.with_data(&rejection.body(skep_mcp::Id::of_rejected(data)))),
         }
     }
@@ -212,6 +226,32 @@ mod tests {
             let seen = seen(status, type_, body).await;
             assert!(!seen.contains("tools"), "{status} {type_}: {seen}");
         }
+        // Some parsers end a line at each of these.
+        for end in ["\u{2028}", "\u{2029}", "\u{85}", "\u{b}", "\u{c}", "\u{1c}", "\u{1d}", "\u{1e}"] {
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":1,"result":{{"content":"a{end}data: {list}{end}{end}"}}}}"#
+            );
+            for body in [
+                format!(": x{end}data: {list}{end}{end}\n\n"),
+                format!("id: x{end}data: {list}{end}{end}\n\n"),
+                format!(
+                    "unknown: x{end}data: {list}{end}{end}\ndata: {{\"jsonrpc\":\"2.0\",\"method\":\"a\"}}\n\n"
+                ),
+                format!("data: {}\n\n", call.replace(list, "[]")),
+            ] {
+                let seen = seen(200, "text/event-stream", body).await;
+                assert!(!seen.contains(end) && !seen.contains("tools"), "{seen:?}");
+            }
+        }
+        for type_ in [
+            "text/event-stream; charset=utf-7",
+            "text/event-stream;x=y; CharSet=\"cp037\"",
+            "application/json; charset=utf-16",
+        ] {
+            assert_eq!(seen(200, type_, ": x\n\n".into()).await, "", "{type_}");
+        }
+        let alive = ": ping\n\n";
+        assert_eq!(seen(200, "text/event-stream; charset=UTF-8", alive.into()).await, alive);
         let address = "event: endpoint\ndata: /messages?session_id=1\n\n";
         assert_eq!(seen(200, "text/event-stream", address.into()).await, address);
         assert_eq!(seen(404, "text/plain", "not found".into()).await, "not found");

@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{encode, line};
+use super::{OF_UNICODE, encode, has_other_line_ends, line};
 
 /// An event, and the bytes it was sent in.
 #[derive(Clone, PartialEq, Eq)]
@@ -78,6 +78,27 @@ impl Event {
         self.retry
     }
 
+    /// The same event without anything that a client could take for another line end: such comments and fields are left out, and in
+    /// data, which is JSON, such characters are escaped.
+    pub fn plain(&self) -> Self {
+        let mut sent = BytesMut::with_capacity(self.raw.len());
+        for (name, value) in [("event", self.kind()), ("id", self.id())] {
+            if let Some(value) = value.filter(|value| !has_other_line_ends(value)) {
+                sent.extend_from_slice(format!("{name}: ").as_bytes());
+                sent.extend_from_slice(value);
+                sent.extend_from_slice(b"\n");
+            }
+        }
+        if let Some(retry) = self.retry {
+            sent.extend_from_slice(format!("retry: {retry}\n").as_bytes());
+        }
+        if let Some(data) = &self.data {
+            encode::data(&mut sent, &escaped(data));
+        }
+        sent.extend_from_slice(b"\n");
+        Self::parse(sent.freeze(), 0)
+    }
+
     /// The same event with other data. All other lines stay what they are; their ends become LF, because a CR that loses
     /// the line after it might get an LF as neighbour, and end one line instead of two.
     pub fn with_data(&self, data: &[u8]) -> Bytes {
@@ -106,6 +127,23 @@ impl fmt::Debug for Event {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "Event({} bytes)", self.raw.len())
     }
+}
+
+fn escaped(data: &[u8]) -> Vec<u8> {
+    let mut escaped = Vec::with_capacity(data.len());
+    let mut rest = data;
+    while let Some(byte) = rest.first() {
+        if let Some((end, written)) = OF_UNICODE.iter().find(|(end, _)| rest.starts_with(end)) {
+            escaped.extend_from_slice(written);
+            rest = &rest[end.len()..];
+            continue;
+        }
+        // JSON cannot have the others as they are.
+        let is_end = matches!(byte, 0x0b | 0x0c | 0x1c..=0x1e);
+        escaped.push(if is_end { b' ' } else { *byte });
+        rest = &rest[1..];
+    }
+    escaped
 }
 
 fn lines(mut text: &[u8]) -> impl Iterator<Item = &[u8]> {
