@@ -4,6 +4,13 @@ use std::time::Duration;
 
 /// The largest body of a request.
 pub(crate) const BODY: usize = 64 << 10;
+/// How long it may take to arrive.
+pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
+/// The largest body that needs no place among those that arrive: clients send no larger one, as a rule.
+pub(crate) const SMALL_BODY: u64 = 4 << 10;
+/// The larger bodies that arrive at once, and those of one address.
+pub(crate) const BODIES: usize = 512;
+pub(crate) const BODIES_OF_AN_ADDRESS: usize = 64;
 /// The longest query of a request.
 pub(crate) const QUERY: usize = 16 << 10;
 /// The longest `state` of a client, and the longest `scope`.

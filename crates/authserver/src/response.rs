@@ -57,6 +57,13 @@ pub(crate) fn text(status: StatusCode, body: &'static str) -> Response<Bytes> {
     response
 }
 
+/// A text that tells a client to try again in a second.
+pub(crate) fn wait(status: StatusCode, body: &'static str) -> Response<Bytes> {
+    let mut response = text(status, body);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
 /// The response to a step of a login that is not known.
 pub(crate) fn unknown_login() -> Response<Bytes> {
     let mut response = text(StatusCode::BAD_REQUEST, "authorization request not found or expired");

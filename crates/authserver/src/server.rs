@@ -6,6 +6,7 @@ use bytes::Bytes;
 use futures::future::join_all;
 use http::{Request, Response};
 use serde_json::{Map, Value};
+use skep_auth::Places;
 use skep_config::FieldError;
 
 use crate::{
@@ -15,6 +16,7 @@ use crate::{
     endpoints,
     grants::InFlight,
     keys::session_of,
+    limits,
     rates::Rates,
     store::{MemoryStore, RedisStore, Store, StoreError},
     upstreams::{ConnectError, SessionError, Upstream, UpstreamTokens},
@@ -28,6 +30,8 @@ pub struct AuthServer {
     pub(crate) documents: Option<Documents>,
     pub(crate) rates: Rates,
     pub(crate) in_flight: InFlight,
+    /// The bodies that arrive.
+    pub(crate) bodies: Arc<Places>,
     pub(crate) clock: Clock,
     tokens: UpstreamTokens,
     is_injection_disabled: bool,
@@ -74,6 +78,7 @@ impl AuthServer {
             documents,
             rates: Rates::default(),
             in_flight: InFlight::default(),
+            bodies: Places::new(limits::BODIES, limits::BODIES_OF_AN_ADDRESS),
             clock,
             tokens,
             is_injection_disabled: config.disable_upstream_token_injection,

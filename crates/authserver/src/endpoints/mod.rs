@@ -15,8 +15,9 @@ mod token;
 use std::net::IpAddr;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header, request::Parts};
+use http::{HeaderMap, Method, Request, Response, StatusCode, header, request::Parts};
 use http_body_util::{BodyExt, Limited};
+use tokio::time::timeout;
 
 use crate::{
     AuthServer,
@@ -167,15 +168,23 @@ where
         return response::method_not_allowed(route.methods());
     }
     if !server.rates.admits_peer(route.purpose(), peer, &server.clock) {
-        let mut response = response::text(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded, retry later");
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-        return response;
+        return response::wait(StatusCode::TOO_MANY_REQUESTS, "rate limit exceeded, retry later");
     }
     if head.uri.query().is_some_and(|query| query.len() > limits::QUERY) {
         return response::text(StatusCode::URI_TOO_LONG, "the query is too long");
     }
-    let Ok(body) = Limited::new(body, limits::BODY).collect().await else {
-        return response::text(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large");
+    let is_small = body.size_hint().upper().is_some_and(|length| length <= limits::SMALL_BODY);
+    let place = if is_small { None } else { server.bodies.take(peer) };
+    if !is_small && place.is_none() {
+        return response::wait(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many large requests arrive, retry later",
+        );
+    }
+    let body = match timeout(limits::BODY_TIME, Limited::new(body, limits::BODY).collect()).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => return response::text(StatusCode::PAYLOAD_TOO_LARGE, "Request Entity Too Large"),
+        Err(_) => return response::text(StatusCode::REQUEST_TIMEOUT, "the request took too long to arrive"),
     };
     let arrived = Arrived {
         query: head.uri.query().unwrap_or_default(),

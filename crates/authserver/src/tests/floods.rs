@@ -1,12 +1,22 @@
 //! Limits on every endpoint: one address does not keep others from being served, nor do many.
 
-use std::net::IpAddr;
+use std::{
+    convert::Infallible,
+    net::IpAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
 
 use bytes::Bytes;
+use futures::FutureExt;
 use http::{Method, Request, StatusCode, header};
+use http_body::Frame;
 use http_body_util::Full;
+use tokio::time::Instant;
 
 use super::world::{World, authorize_path};
+use crate::limits;
 
 const FORM: &str = "application/x-www-form-urlencoded";
 
@@ -89,4 +99,55 @@ async fn one_address_does_not_keep_the_users_of_a_client_elsewhere_from_logging_
     assert_eq!(status(&world, Method::GET, &login, "", other).await, StatusCode::OK);
     let answer = status(&world, Method::POST, "/oauth/token", &token, other).await;
     assert_eq!(answer, StatusCode::BAD_REQUEST);
+}
+
+/// A body that never arrives.
+struct Endless;
+
+impl http_body::Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        Poll::Pending
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_never_arrive_end_and_keep_no_others_out() {
+    let world = World::new().await;
+    tokio::time::pause();
+    let paths = ["/oauth/token", "/oauth/revoke", "/oauth/register", "/oauth/consent", "/oauth/connections"];
+    let mut floods: Vec<_> = paths
+        .iter()
+        .cycle()
+        .take(2 * limits::BODIES_OF_AN_ADDRESS)
+        .map(|path| {
+            let request = Request::post(*path).header(header::CONTENT_TYPE, FORM).body(Endless).unwrap();
+            Box::pin(world.server.respond(request, address(1)))
+        })
+        .collect();
+    let mut refused = 0;
+    for flood in &mut floods {
+        if let Some(response) = flood.now_or_never() {
+            assert!(
+                [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&response.status())
+            );
+            refused += 1;
+        }
+    }
+    assert!((limits::BODIES_OF_AN_ADDRESS..floods.len()).contains(&refused), "{refused}");
+
+    let large = format!("grant_type=refresh_token&refresh_token={}", "x".repeat(5000));
+    let other = status(&world, Method::POST, "/oauth/token", &large, address(2)).await;
+    assert_eq!(other, StatusCode::BAD_REQUEST);
+
+    let request = Request::post("/oauth/token").body(Endless).unwrap();
+    let begin = Instant::now();
+    assert_eq!(world.server.respond(request, address(3)).await.status(), StatusCode::REQUEST_TIMEOUT);
+    let late = begin.elapsed() - limits::BODY_TIME;
+    assert!(late < Duration::from_millis(10), "{late:?}");
 }
