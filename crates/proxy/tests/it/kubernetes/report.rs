@@ -367,6 +367,8 @@ async fn a_proxy_that_is_replaced_does_not_overwrite_the_report_of_the_newer_one
     let server = Server::start(script).await;
     let (_, new_reports) = reports(&server, old + 1);
     eventually("the new one", async || initialized().await == (json!("Initialized"), json!(old + 1))).await;
+    // What it has found follows, and nothing more.
+    eventually("all of it", async || live(&test, "files").await["server"]["toolCount"] == 2).await;
     let seen = other_transport.requests().len();
     let recording = user.record();
     eventually("the old one looks again, and reads the object", async || {

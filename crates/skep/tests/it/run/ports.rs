@@ -2,7 +2,7 @@
 
 use skep_testkit::free_port;
 
-use super::{DEMO, Manifests, Run, server};
+use super::{DEMO, Manifests, Run, server, until};
 
 #[test]
 fn a_server_has_the_same_url_at_each_start() {
@@ -20,7 +20,9 @@ fn an_occupied_port_of_a_server_is_replaced_by_another() {
     let first = Run::start(&text);
     let second = Run::start(&text);
     assert_ne!(first.address("ports-taken"), second.address("ports-taken"));
-    second.expect_output("another process has the usual port of this server");
+    // One of them: where another test has the usual port for a while, the first gets another one.
+    let warns = |run: &Run| run.output().contains("another process has the usual port of this server");
+    assert!(until(|| (warns(&first) || warns(&second)).then_some(())).is_some(), "{}", second.output());
     assert_eq!(second.client("ports-taken").tools().len(), 3);
 }
 

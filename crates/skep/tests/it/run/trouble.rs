@@ -19,7 +19,10 @@ fn without_a_network_the_demo_works_and_the_table_shows_why_the_other_one_fails(
     );
     assert_eq!(run.client("demo").tools().len(), 3);
     let output = run.output();
-    assert!(!output.contains("warning:"), "the problem is in the table already: {output}");
+    let mut warnings = output.lines().filter(|line| line.starts_with("warning:"));
+    // Another test may have its usual port.
+    let is_repeated = warnings.any(|line| !line.contains("usual port"));
+    assert!(!is_repeated, "the problem is in the table already: {output}");
 }
 
 #[test]
