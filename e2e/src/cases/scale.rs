@@ -29,10 +29,11 @@ pub(super) fn an_autoscaler_changes_the_replicas(cluster: &Cluster<'_>) -> Resul
     changed["spec"]["resourceOverrides"] =
         json!({"proxyDeployment": {"podTemplateMetadataOverrides": {"labels": {"changed": "yes"}}}});
     cluster.kubectl.apply(&[changed])?;
+    let is_changed = |live: &Value| live["spec"]["template"]["metadata"]["labels"]["changed"] == "yes";
+    cluster.kubectl.wait(&["deployment", "auto", "-n", USERS], is_changed)?;
     cluster.kubectl.run(&["rollout", "status", "deployment/auto", "-n", USERS, "--timeout=120s"])?;
     let live = cluster.kubectl.get(&["deployment", "auto", "-n", USERS])?;
     ensure!(live["spec"]["replicas"] == 2, "{} are desired", live["spec"]["replicas"]);
-    ensure!(live["spec"]["template"]["metadata"]["labels"]["changed"] == "yes", "it was not reconciled");
     cluster.kubectl.run(&["delete", "hpa", "auto", "-n", USERS]).map(drop)
 }
 
