@@ -13,7 +13,8 @@ async fn hostile(head: &'static str) -> SocketAddr {
         while let Ok((mut stream, _)) = listener.accept().await {
             tokio::spawn(async move {
                 let mut request = vec![0; 4096];
-                stream.read(&mut request).await.unwrap();
+                let read = stream.read(&mut request).await.unwrap();
+                assert!(read > 0, "a request arrives");
                 let body = "<script>alert(1)</script>";
                 let length = body.len();
                 let response =

@@ -112,8 +112,8 @@ async fn assert_calm(fixture: &Fixture, recording: &Recording) {
         let writes: Vec<_> = requests.iter().filter(is_one).collect();
         assert!((2..=WRITES).contains(&writes.len()), "{} {name}: {writes:#?}", kind.kind);
     }
-    let statuses = requests.iter().filter(|request| request.subresource == "status").count();
-    assert!(statuses <= WRITES, "{statuses} writes to the status");
+    let statuses: Vec<_> = requests.iter().filter(|request| request.subresource == "status").collect();
+    assert!(statuses.len() <= WRITES, "{} writes to the status: {statuses:#?}", statuses.len());
     let events = fixture.events().await;
     let contended: Vec<_> = events.iter().filter(|(reason, _)| reason == "Contended").collect();
     assert_eq!(contended.len(), 1, "{events:#?}");

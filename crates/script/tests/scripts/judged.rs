@@ -29,8 +29,11 @@ const FILES: [&str; 13] = [
     "string",
 ];
 
+/// Lines of a file.
+type Lines = (&'static str, &'static [usize]);
+
 /// Where scripts differ on purpose, with the lines of the files. docs/virtual-servers.md lists the same.
-const DELIBERATE: [(&str, &[(&str, &[usize])]); 23] = [
+const DELIBERATE: [(&str, &[Lines]); 23] = [
     ("an empty list or tuple cannot be assigned to", &[("assign", &[8, 36, 65, 66])]),
     ("in a comprehension, a name that is not assigned yet is that of the script", &[("assign", &[253])]),
     (
