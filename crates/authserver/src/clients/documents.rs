@@ -31,7 +31,7 @@ pub(crate) struct Documents {
     settings: DocumentSettings,
     known: Mutex<HashMap<String, Known>>,
     /// Documents that are being fetched: all who wait for one share what comes of it.
-    flights: Mutex<HashMap<String, Arc<OnceCell<Fetched>>>>,
+    flights: Mutex<HashMap<String, Flight>>,
     of_peer: Buckets,
     /// The places for those that are being fetched. The fetcher has a bound for all of them.
     fetching: Arc<Places>,
@@ -49,6 +49,45 @@ struct Known {
 }
 
 type Fetched = Result<Known, Failure>;
+
+/// A document that is being fetched.
+#[derive(Default)]
+struct Flight {
+    result: Arc<OnceCell<Fetched>>,
+    waiting: usize,
+}
+
+/// One request that waits for a document. It is dropped where its client leaves, too: the last one takes the flight along, as
+/// strangers name documents that never come.
+struct Waiting<'a> {
+    documents: &'a Documents,
+    id: &'a str,
+    result: Arc<OnceCell<Fetched>>,
+}
+
+impl<'a> Waiting<'a> {
+    fn new(documents: &'a Documents, id: &'a str) -> Self {
+        let mut flights = documents.flights();
+        let flight = flights.entry(id.to_owned()).or_default();
+        flight.waiting += 1;
+        Self { documents, id, result: flight.result.clone() }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut flights = self.documents.flights();
+        let Some(flight) = flights.get_mut(self.id).filter(|known| Arc::ptr_eq(&known.result, &self.result))
+        else {
+            return;
+        };
+        flight.waiting -= 1;
+        // The next request fetches it again, if it must.
+        if flight.waiting == 0 || flight.result.initialized() {
+            flights.remove(self.id);
+        }
+    }
+}
 
 /// Why there is no client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,9 +160,8 @@ impl Documents {
         settings: &Settings,
         clock: &Clock,
     ) -> Fetched {
-        let flights = || self.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        let flight = flights().entry(id.to_owned()).or_default().clone();
-        let fetching = flight.get_or_try_init(async || {
+        let waiting = Waiting::new(self, id);
+        let fetching = waiting.result.get_or_try_init(async || {
             // What one address has too many of is not the failure of the others who wait.
             let _place = self.begin(peer, clock).ok_or(Failure::Unavailable)?;
             let found = self.fetched(id, version, settings, clock.now()).await;
@@ -132,13 +170,7 @@ impl Documents {
             }
             Ok(found)
         });
-        let fetched = fetching.await.cloned().and_then(|found| found);
-        // The next request fetches it again, if it must.
-        let mut flights = flights();
-        if flights.get(id).is_some_and(|known| Arc::ptr_eq(known, &flight)) {
-            flights.remove(id);
-        }
-        fetched
+        fetching.await.cloned().and_then(|found| found)
     }
 
     /// Strangers name the documents: neither does an address make this server flood another one, nor does it, with slow documents,
@@ -146,6 +178,16 @@ impl Documents {
     fn begin(&self, peer: IpAddr, clock: &Clock) -> Option<Place> {
         let is_admitted = self.of_peer.admits(&counted_address(peer).to_string(), clock);
         self.fetching.take(peer).filter(|_| is_admitted)
+    }
+
+    fn flights(&self) -> MutexGuard<'_, HashMap<String, Flight>> {
+        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many documents are being fetched.
+    #[cfg(test)]
+    pub(crate) fn fetching(&self) -> usize {
+        self.flights().len()
     }
 
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {

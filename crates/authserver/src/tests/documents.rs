@@ -137,6 +137,28 @@ async fn all_who_wait_for_a_document_share_one_request() {
     assert_eq!(world.provider.requests("/c.json").len(), 1);
 }
 
+/// A client that leaves before its document has arrived.
+#[tokio::test]
+async fn strangers_who_leave_before_their_document_arrives_take_no_memory() {
+    let world = World::with(json!({"cimd": {"enabled": true}})).await;
+    let tarpit = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = tarpit.local_addr().unwrap().port();
+    let open = |number: usize| {
+        let id = format!("http://127.0.0.1:{port}/{number}.json");
+        let request = Request::get(authorize_path(&id, &[])).body(Full::<Bytes>::default()).unwrap();
+        world.server.respond(request, IpAddr::from([198, 18, 4, 1]))
+    };
+    let documents = world.server.documents.as_ref().unwrap();
+    let mut staying = Box::pin(open(0));
+    assert!((&mut staying).now_or_never().is_none());
+    for number in [0, 0, 1, 2, 3] {
+        assert!(open(number).now_or_never().is_none(), "{number}");
+    }
+    assert_eq!(documents.fetching(), 1, "the one that another request still waits for");
+    drop(staying);
+    assert_eq!(documents.fetching(), 0);
+}
+
 /// A document is for all servers, of which this one does not have every scope.
 #[tokio::test]
 async fn scopes_in_a_document_that_the_server_does_not_have_are_left_out() {
