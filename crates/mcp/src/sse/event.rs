@@ -4,7 +4,7 @@ use std::fmt;
 
 use bytes::{Bytes, BytesMut};
 
-use super::{OF_UNICODE, encode, has_other_line_ends, line};
+use super::{OF_UNICODE, encode, has_other_line_ends, is_other_line_end, line};
 
 /// An event, and the bytes it was sent in.
 #[derive(Clone, PartialEq, Eq)]
@@ -139,8 +139,7 @@ fn escaped(data: &[u8]) -> Vec<u8> {
             continue;
         }
         // JSON cannot have the others as they are.
-        let is_end = matches!(byte, 0x0b | 0x0c | 0x1c..=0x1e);
-        escaped.push(if is_end { b' ' } else { *byte });
+        escaped.push(if is_other_line_end(byte) { b' ' } else { *byte });
         rest = &rest[1..];
     }
     escaped

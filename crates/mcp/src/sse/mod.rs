@@ -11,8 +11,13 @@ pub use event::Event;
 /// Whether a client could end a line within these bytes where the standard does not, as many a `splitlines` does: at a vertical
 /// tab, a form feed, a separator of information, or a line end of Unicode.
 pub fn has_other_line_ends(bytes: &[u8]) -> bool {
-    bytes.iter().any(|byte| matches!(byte, 0x0b | 0x0c | 0x1c..=0x1e))
+    bytes.iter().any(is_other_line_end)
         || OF_UNICODE.iter().any(|(end, _)| memchr::memmem::find(bytes, end).is_some())
+}
+
+/// Whether this is one of them that is a control character.
+fn is_other_line_end(byte: &u8) -> bool {
+    matches!(byte, 0x0b | 0x0c | 0x1c..=0x1e)
 }
 
 /// The line ends of Unicode, as JSON can also write them.

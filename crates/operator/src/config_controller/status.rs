@@ -9,12 +9,8 @@ use skep_api::{
 use super::{Config, Inputs};
 use crate::{
     reconcile::{Condition, Validation},
-    resources::config_hash,
+    resources::{config_hash, listed},
 };
-
-/// How many workloads the status lists. Each is stored twice, in the status and in its managed fields, and an object of more than
-/// 1.5 MiB cannot be stored.
-const LISTED: usize = 2000;
 
 /// The whole status: it has no other writer.
 pub(super) fn status<K: Config>(inputs: &Inputs<K>, validation: &Validation) -> ConfigStatus {
@@ -24,7 +20,7 @@ pub(super) fn status<K: Config>(inputs: &Inputs<K>, validation: &Validation) -> 
             [] => Some(config_hash(inputs.object.spec())),
             _ => inputs.object.status().and_then(|status| status.config_hash.clone()),
         },
-        referencing_workloads: inputs.referrers.iter().take(LISTED).cloned().collect(),
+        referencing_workloads: listed(&inputs.referrers),
         ..ConfigStatus::default()
     }
 }

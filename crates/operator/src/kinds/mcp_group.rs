@@ -12,17 +12,9 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     reconcile::{Condition, Controller, Outcome, Validation},
-    resources::{Custom, reference_key},
+    resources::{Custom, listed, reference_key},
     settings::Settings,
 };
-
-/// How many members of a kind the status lists; it counts all. Each is stored twice, in the status and in its managed fields, and an
-/// object of more than 1.5 MiB cannot be stored.
-const LISTED: usize = 2000;
-
-fn listed(names: &[String]) -> Vec<String> {
-    names.iter().take(LISTED).cloned().collect()
-}
 
 /// A group with its members, each list sorted.
 pub struct Inputs {

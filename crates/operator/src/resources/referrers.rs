@@ -9,6 +9,15 @@ use skep_world::{ReadError, Reader};
 
 use super::{Custom, kind_of};
 
+/// How many objects a status lists. Each is stored twice, in the status and in its managed fields, and an object of more than 1.5 MiB
+/// cannot be stored.
+const LISTED: usize = 2000;
+
+/// Those that a status lists.
+pub(crate) fn listed<T: Clone>(all: &[T]) -> Vec<T> {
+    all.iter().take(LISTED).cloned().collect()
+}
+
 /// The index key of the objects that refer to the object of that kind and name.
 pub(crate) fn reference_key<K: ApiKind>(name: &str) -> String {
     key(kind_of::<K>().kind, name)
