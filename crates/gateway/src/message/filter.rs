@@ -61,11 +61,21 @@ pub async fn filter(
     holder: impl Fn() -> Option<Holder>,
 ) -> Result<Response<Body>, Rejection> {
     let (mut parts, body) = response.into_parts();
-    // A client that reads other text than this does sees another message.
-    if !content_type::is_unencoded(&parts.headers) || !content_type::is_utf8(&parts.headers) {
+    let is_answer = parts.status.is_success() && parts.status != StatusCode::ACCEPTED;
+    let is_stream = events::is_stream(&parts.headers);
+    if !content_type::is_unencoded(&parts.headers) {
         return Err(Rejection::Internal);
     }
-    if events::is_stream(&parts.headers) {
+    // A client that reads other text than this does sees another message. Of an error, the status is enough.
+    if !content_type::is_utf8(&parts.headers) {
+        if is_answer || is_stream {
+            return Err(Rejection::Internal);
+        }
+        parts.headers.remove(header::CONTENT_LENGTH);
+        parts.headers.remove(header::CONTENT_TYPE);
+        return Ok(Response::from_parts(parts, Body::Whole(Bytes::new())));
+    }
+    if is_stream {
         parts.headers.remove(header::CONTENT_LENGTH);
         let memory = budget.part_of(holder());
         return Ok(Response::from_parts(parts, events::mapped(body, FilteredEvents(filters), memory)));
@@ -82,7 +92,6 @@ pub async fn filter(
     if bytes.is_empty() {
         return Ok(Response::from_parts(parts, Body::Whole(bytes)));
     }
-    let is_answer = parts.status.is_success() && parts.status != StatusCode::ACCEPTED;
     let seen = match apply(&filters, &bytes).await {
         Ok(changed) => changed.map(Bytes::from).unwrap_or(bytes),
         // Errors of HTTP and 202 bodies are no messages, unless they look like a response.
@@ -250,6 +259,13 @@ mod tests {
         ] {
             assert_eq!(seen(200, type_, ": x\n\n".into()).await, "", "{type_}");
         }
+        let response =
+            Response::builder().status(404).header(header::CONTENT_TYPE, "text/html; charset=latin1");
+        let response = response.body(Body::Whole(list.into())).unwrap();
+        let filters: Filters = vec![Box::new(Rejects(Arc::default()))];
+        let error = filter(response, filters, &Budget::new(1 << 20), || None).await.ok().unwrap();
+        assert_eq!(error.status(), StatusCode::NOT_FOUND, "a lost session is known by it");
+        assert!(matches!(error.into_body(), Body::Whole(body) if body.is_empty()));
         let alive = ": ping\n\n";
         assert_eq!(seen(200, "text/event-stream; charset=UTF-8", alive.into()).await, alive);
         let address = "event: endpoint\ndata: /messages?session_id=1\n\n";
