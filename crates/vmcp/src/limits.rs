@@ -32,6 +32,8 @@ pub(crate) const BACKEND_TIME: Duration = Duration::from_secs(30);
 /// How many times as long a backend may take for a whole request, whatever it sends meanwhile. MCP demands a maximum, so that a
 /// backend that sends progress for ever does not hold a call for ever.
 pub(crate) const REQUEST_TIMES: u32 = 60;
+/// How many times as long a backend may take until a session is opened, which needs several messages.
+pub(crate) const OPENING_TIMES: u32 = 3;
 /// The first and the longest pause before a backend is listened to again whose stream has ended. After one that lasted for longer
 /// than that, the first one follows.
 pub(crate) const LISTEN_PAUSE: Duration = Duration::from_millis(500);
@@ -61,6 +63,8 @@ pub(crate) const URI: usize = 2 << 10;
 pub(crate) const TEMPLATE_EXPRESSIONS: usize = 16;
 /// How many sessions at backends are waiting to be ended.
 pub(crate) const ENDING_SESSIONS: usize = 10_000;
+/// How many sessions at backends go on being opened, to be ended then, after the client's session has ended. Backends expire others.
+pub(crate) const ENDING_UNOPENED: usize = 256;
 /// How many of them are ended at the same time, and how long each may take.
 pub(crate) const ENDING_AT_ONCE: usize = 16;
 pub(crate) const END_SESSION_TIME: Duration = Duration::from_secs(5);

@@ -2,7 +2,7 @@
 //! shared by all sessions that see the same.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError, RwLock, Weak},
     time::Instant,
 };
@@ -156,7 +156,7 @@ impl Views {
         self.current(session)
     }
 
-    /// Waits for backends until it is known who has what a request names.
+    /// Waits for backends until it is known who has what a request names, and what that offers the caller.
     async fn catalog_until(
         &self,
         session: &ClientSession,
@@ -164,12 +164,21 @@ impl Views {
         find: impl Fn(&Catalog) -> Option<Found>,
     ) -> Arc<Catalog> {
         let backends = self.backends();
-        let unprepared = backends.values().filter(|backend| self.is_unprepared(session, backend));
-        let mut waiting: FuturesUnordered<_> =
-            unprepared.map(|backend| self.prepare(session, backend, caller)).collect();
-        while waiting.next().await.is_some() {
+        let is_unprepared = |backend: &&Arc<Backend>| self.is_unprepared(session, backend);
+        let unprepared: Vec<_> = backends.values().filter(is_unprepared).collect();
+        let mut unread: BTreeSet<&str> = unprepared.iter().map(|backend| &*backend.name).collect();
+        let prepared = unprepared.into_iter().map(async |backend| {
+            self.prepare(session, backend, caller).await;
+            &*backend.name
+        });
+        let mut prepared: FuturesUnordered<_> = prepared.collect();
+        while let Some(backend) = prepared.next().await {
+            unread.remove(backend);
             let known = self.current(session);
-            if find(&known).is_some_and(|found| self.is_certain(&found, session)) {
+            let found = find(&known).filter(|found| self.is_certain(found, session));
+            // What the backend that has it offers this caller is still to be read.
+            let is_read = |found: Found| !found.backend.is_some_and(|backend| unread.contains(&*backend));
+            if found.is_some_and(is_read) {
                 return known;
             }
         }

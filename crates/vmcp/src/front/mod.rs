@@ -248,7 +248,7 @@ impl Front {
             scripts,
             search,
         } = parts;
-        let (ended, ending) = mpsc::channel(limits::ENDING_SESSIONS);
+        let (ended, ending) = Ended::new();
         Self {
             name,
             group,

@@ -112,29 +112,33 @@ impl Front {
     }
 
     /// Cancels a request in flight, which another replica may have. A backend of 2026-07-28 sees that its response is no longer
-    /// read.
+    /// read. The client does not wait for a backend that is busy with the request.
     async fn cancel(&self, session: &ClientSession, caller: &Caller, envelope: &Envelope<'_>) {
         let id = envelope.params().and_then(|params| params.get("requestId"));
         let Some(id) = id else { return };
-        let sent = async |backend: &Backend, link: &Link, there: &str| {
-            let Some(there) = Raw::spelled(there).filter(|_| link.revision.era() == Era::Legacy) else {
-                return;
-            };
-            if let Ok(body) = Edits::of(envelope.bytes()).replace(id, Json::Raw(there)).bytes() {
-                report(backend, backend.notify(link, caller, body.into()).await);
-            }
+        let notification = |link: &Link, there: &str| {
+            let there = Raw::spelled(there).filter(|_| link.revision.era() == Era::Legacy)?;
+            Edits::of(envelope.bytes()).replace(id, Json::Raw(there)).bytes().ok()
+        };
+        let sent = async |backend: &Backend, link: &Link, caller: &Caller, body: Vec<u8>| {
+            report(backend, backend.notify(link, caller, body.into()).await);
         };
         if let Some(Cancelled { backend, link, id: there }) = session.links.cancel(id.as_str()) {
-            if let (Some(backend), Some(link)) = (self.views.backend(&backend), link) {
-                sent(&backend, &link, &there).await;
+            if let (Some(backend), Some(link)) = (self.views.backend(&backend), link)
+                && let Some(body) = notification(&link, &there)
+            {
+                let caller = caller.clone();
+                tokio::spawn(async move { sent(&backend, &link, &caller, body).await });
             }
             return;
         }
-        let Some(there) = session.links.shared.as_ref().and_then(|_| shared_id(id.as_str())) else { return };
+        let Some(there) = session.links.shared().and_then(|_| shared_id(id.as_str())) else { return };
         let backends = self.views.backends();
         join_all(backends.values().map(async |backend| {
             if let Some(link) = session.links.existing(backend, caller).await {
-                sent(backend, &link, &there).await;
+                if let Some(body) = notification(&link, &there) {
+                    sent(backend, &link, caller, body).await;
+                }
             }
         }))
         .await;

@@ -156,7 +156,7 @@ impl Front {
 
     /// Stores what has changed of a session, for other replicas.
     pub(super) async fn store(&self, session: &ClientSession) {
-        let (Some(records), Some(id)) = (&self.records, &session.links.shared) else { return };
+        let (Some(records), Some(id)) = (&self.records, session.links.shared()) else { return };
         if records.change(id, &session.record().to_bytes()).await.is_err() {
             debug!("a session could not be stored");
         }

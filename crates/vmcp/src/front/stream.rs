@@ -151,7 +151,7 @@ impl Listening {
         if self.sessions.get(&self.id).is_none() {
             return false;
         }
-        let (Some(records), Some(id)) = (&self.front.records, &self.listener.session.links.shared) else {
+        let (Some(records), Some(id)) = (&self.front.records, self.listener.session.links.shared()) else {
             return true;
         };
         // While Redis is unavailable, it goes on.

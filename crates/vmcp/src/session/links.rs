@@ -10,19 +10,10 @@ use std::{
 
 use serde_json::Value;
 use skep_mcp::Era;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, watch};
 
+use super::slot::{Ended, LinkOpener, Slot};
 use crate::backend::{Backend, BackendError, Caller, Link, Resumable};
-
-/// A session at a backend that is no longer needed.
-pub(crate) struct Opened {
-    pub(crate) backend: Arc<Backend>,
-    pub(crate) link: Arc<Link>,
-    /// For whom it was opened.
-    pub(crate) caller: Caller,
-    /// The client's session, if other replicas may use it.
-    pub(crate) shared: Option<Box<str>>,
-}
 
 /// A request without a response yet.
 struct Forwarded {
@@ -76,9 +67,6 @@ pub(crate) struct Cancelled {
     pub(crate) id: Box<str>,
 }
 
-/// Where sessions at backends are sent to be ended.
-pub(crate) type Ended = mpsc::Sender<Opened>;
-
 /// The sessions of one client at its backends.
 pub(crate) struct Links {
     slots: Mutex<HashMap<Arc<str>, Arc<Slot>>>,
@@ -86,37 +74,7 @@ pub(crate) struct Links {
     in_flight: Mutex<HashMap<Box<str>, Forwarded>>,
     /// Sessions that another replica has opened.
     resumable: Mutex<BTreeMap<String, Resumable>>,
-    /// The capabilities of the client, and its era.
-    client: Arc<str>,
-    era: Era,
-    /// The client's session, if other replicas may use it.
-    pub(crate) shared: Option<Box<str>>,
-    ended: Ended,
-    /// Counts sessions that are opened.
-    opened: watch::Sender<u64>,
-}
-
-/// The session at one backend.
-#[derive(Default)]
-struct Slot {
-    opened: Mutex<Option<Opened>>,
-    /// Whether it lacks what the client has set, as it has just been opened.
-    is_new: AtomicBool,
-    /// Held while it is being opened: requests that need it wait, and nothing else does.
-    opening: tokio::sync::Mutex<()>,
-}
-
-impl Slot {
-    fn opened(&self) -> MutexGuard<'_, Option<Opened>> {
-        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The session at this backend. One that was replaced by another of its name has another session.
-    fn link(&self, backend: &Arc<Backend>) -> Option<Arc<Link>> {
-        let opened = self.opened();
-        let opened = opened.as_ref().filter(|opened| Arc::ptr_eq(&opened.backend, backend))?;
-        Some(opened.link.clone())
-    }
+    opener: Arc<LinkOpener>,
 }
 
 impl Links {
@@ -125,53 +83,46 @@ impl Links {
             slots: Mutex::default(),
             in_flight: Mutex::default(),
             resumable: Mutex::default(),
-            client,
-            era,
-            shared,
-            ended,
-            opened: watch::Sender::new(0),
+            opener: Arc::new(LinkOpener {
+                client,
+                era,
+                shared,
+                ended,
+                opened: watch::Sender::new(0),
+                is_over: watch::Sender::new(false),
+            }),
         }
+    }
+
+    /// The client's session, if other replicas may use it.
+    pub(crate) fn shared(&self) -> Option<&str> {
+        self.opener.shared.as_deref()
     }
 
     /// Counts sessions that are opened, in place of others or not.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
-        self.opened.subscribe()
+        self.opener.opened.subscribe()
     }
 
-    /// The session at a backend, which is opened if there is none.
+    /// The session at a backend, which is opened if there is none: once, for all who wait for it.
     pub(crate) async fn get(
         &self,
         backend: &Arc<Backend>,
         caller: &Caller,
     ) -> Result<Arc<Link>, BackendError> {
-        let slot = self.slots().entry(backend.name.clone()).or_default().clone();
-        if let Some(link) = slot.link(backend) {
-            return Ok(link);
-        }
-        let _opening = slot.opening.lock().await;
-        if let Some(link) = slot.link(backend) {
-            return Ok(link);
-        }
-        let resumable = self.resumable().remove(&*backend.name);
-        let (link, is_new) = match resumable.and_then(|known| backend.resume(&known, &self.client)) {
-            Some(link) => (link, false),
-            None => (backend.open(caller, &self.client, self.era).await?, true),
+        let new = || Arc::new(Slot::new(self.opener.clone()));
+        let slot = self.slots().entry(backend.name.clone()).or_insert_with(new).clone();
+        let resumed = || {
+            let known = self.resumable().remove(&*backend.name)?;
+            backend.resume(&known, &self.opener.client)
         };
-        let (link, shared) = (Arc::new(link), self.shared.clone());
-        let opened = Opened { backend: backend.clone(), link: link.clone(), caller: caller.clone(), shared };
-        slot.is_new.store(is_new, Ordering::Relaxed);
-        // That of a backend which another has replaced.
-        if let Some(before) = slot.opened().replace(opened) {
-            self.ended.try_send(before).ok();
-        }
-        self.opened.send_modify(|count| *count += 1);
-        Ok(link)
+        slot.get(backend, caller, resumed).await
     }
 
     /// Whether a session lacks what the client has set. It is restored by the first who learns that.
     pub(crate) fn take_new(&self, backend: &Backend) -> bool {
         let slot = self.slots().get(&backend.name).cloned();
-        slot.is_some_and(|slot| slot.is_new.swap(false, Ordering::Relaxed))
+        slot.is_some_and(|slot| slot.take_new())
     }
 
     /// Whether there is a session at a backend, here or at another replica.
@@ -213,23 +164,19 @@ impl Links {
             .retain(|name, known| **name != *backend.name || lost.resumable().as_ref() != Some(known));
         let slot = self.slots().get(&backend.name).cloned();
         if let Some(slot) = slot {
-            slot.opened().take_if(|opened| Arc::ptr_eq(&opened.link, lost));
+            slot.forget(lost);
         }
     }
 
     /// Those that are open. One that is being opened is not.
     pub(crate) fn open(&self) -> Vec<(Arc<Backend>, Arc<Link>)> {
-        let of = |slot: &Arc<Slot>| {
-            slot.opened().as_ref().map(|opened| (opened.backend.clone(), opened.link.clone()))
-        };
-        self.slots().values().filter_map(of).collect()
+        self.slots().values().filter_map(|slot| slot.opened()).collect()
     }
 
     /// The session at a backend, if it is open.
     pub(crate) fn opened(&self, backend: &str) -> Option<Arc<Link>> {
         let slot = self.slots().get(backend).cloned()?;
-        let opened = slot.opened();
-        opened.as_ref().map(|opened| opened.link.clone())
+        slot.opened().map(|(_, link)| link)
     }
 
     /// Records a request, for as long as it is in flight. Returns its id at the backend, as it is spelled, and what is notified when
@@ -242,7 +189,7 @@ impl Links {
         numbering: Numbering,
     ) -> (Box<str>, Arc<Cancellation>) {
         let mut in_flight = self.in_flight();
-        let is_shared = numbering == Numbering::Shared && self.shared.is_some();
+        let is_shared = numbering == Numbering::Shared && self.shared().is_some();
         // No two requests in flight may have one id, whatever the client does.
         let shared = shared_id(id).filter(|_| is_shared && !in_flight.contains_key(id));
         let there = shared.unwrap_or_else(|| number.to_string().into());
@@ -271,13 +218,14 @@ impl Links {
     }
 
     /// Cancels a request in flight. Returns the session at its backend, if that is open, and its id there: the backend is to be sent
-    /// that.
+    /// that, once.
     pub(crate) fn cancel(&self, id: &str) -> Option<Cancelled> {
         let in_flight = self.in_flight();
         let forwarded = in_flight.get(id)?;
         let link = self.opened(&forwarded.backend);
-        forwarded.cancellation.is_told.store(link.is_some(), Ordering::Relaxed);
+        let was_told = forwarded.cancellation.is_told.swap(link.is_some(), Ordering::Relaxed);
         forwarded.cancellation.cancelled.notify_one();
+        let link = link.filter(|_| !was_told);
         Some(Cancelled { backend: forwarded.backend.clone(), link, id: forwarded.id.clone() })
     }
 
@@ -290,14 +238,9 @@ impl Links {
     }
 }
 
-/// They end with the client's session, however it ends. If very many end at once, backends expire the rest by themselves.
+/// The sessions at backends end with the client's session, however it ends.
 impl Drop for Links {
     fn drop(&mut self) {
-        let slots = std::mem::take(&mut *self.slots());
-        for slot in slots.into_values().filter_map(Arc::into_inner) {
-            if let Some(opened) = slot.opened().take() {
-                self.ended.try_send(opened).ok();
-            }
-        }
+        self.opener.is_over.send_replace(true);
     }
 }

@@ -5,6 +5,7 @@ mod links;
 mod outbox;
 mod presence;
 mod record;
+mod slot;
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -23,10 +24,11 @@ use crate::{
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
-pub(crate) use links::{Cancellation, Cancelled, Ended, Links, Numbering, Opened, shared_id};
+pub(crate) use links::{Cancellation, Cancelled, Links, Numbering, shared_id};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
 pub(crate) use record::Record;
+pub(crate) use slot::{Ended, Opened};
 
 /// A client's session.
 pub(crate) struct ClientSession {
@@ -449,13 +451,12 @@ impl Kept for Known {
 #[cfg(test)]
 mod tests {
     use futures::FutureExt;
-    use tokio::sync::mpsc;
 
     use super::*;
     use crate::catalog::list_page;
 
     fn session() -> Arc<ClientSession> {
-        let (ended, _ending) = mpsc::channel(1);
+        let (ended, _ending) = Ended::new();
         let client =
             Client { owner: Owner::ANONYMOUS, era: Era::Legacy, capabilities: "{}".into(), shared: None };
         Arc::new(ClientSession::new(client, ended, &Presence::new()))

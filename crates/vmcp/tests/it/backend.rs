@@ -30,7 +30,7 @@ use serde_json::{Value, json};
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::JoinHandle,
 };
 use tokio_rustls::TlsAcceptor;
@@ -115,6 +115,8 @@ struct State {
     log: Option<File>,
     /// Whether calls never end.
     hangs_in_calls: bool,
+    /// Whether `initialize` has no response for now.
+    holds_sessions: watch::Sender<bool>,
     /// The result of all calls, as JSON, if it is always the same.
     result: Option<Arc<str>>,
     /// The tools of callers with this value of X-Tenant.
@@ -279,6 +281,11 @@ impl Backend {
     /// Loses all sessions.
     pub(crate) fn lose_sessions(&self) {
         self.state().sessions.clear();
+    }
+
+    /// Opens no session until this is false again.
+    pub(crate) fn hold_sessions(&self, holds: bool) {
+        self.state().holds_sessions.send_replace(holds);
     }
 
     /// The sessions that are open.
@@ -473,6 +480,10 @@ async fn respond(request: Request<Incoming>, state: Arc<Mutex<State>>) -> Result
             return Ok(reply(200, another.to_string()));
         }
         Mood::Good | Mood::EndlessPages | Mood::EndlessLogs => {}
+    }
+    if name == "initialize" {
+        let mut holds = state.lock().unwrap().holds_sessions.subscribe();
+        holds.wait_for(|holds| !holds).await.unwrap();
     }
     let is_call = name == "tools/call" && state.lock().unwrap().sessions.contains(&session);
     if is_call && state.lock().unwrap().runs_forever() {

@@ -1,5 +1,7 @@
 //! Requests that clients give up, and those that the virtual server does: backends of the older era learn it.
 
+use std::time::{Duration, Instant};
+
 use http::Method;
 use serde_json::{Value, json};
 use skep_testkit::Redis;
@@ -58,6 +60,7 @@ async fn a_backend_learns_of_a_cancellation_before_its_response_begins() {
     let client = server.client().await;
     assert!(!text(&client.call("flow").await).1);
     backend.set(Mood::Hangs);
+    let started = Instant::now();
     for tool in ["a_echo", "flow"] {
         backend.forget();
         let cancelled = async {
@@ -68,25 +71,67 @@ async fn a_backend_learns_of_a_cancellation_before_its_response_begins() {
         assert!(text(&response).0.contains("cancelled"), "{response}");
         until(|| backend.received("notifications/cancelled").len() == 1).await;
     }
+    assert!(started.elapsed() < Duration::from_secs(10), "the client has waited for the backend that hangs");
+}
+
+/// A call that is cancelled while its session at the backend is opened.
+async fn call_and_cancel(client: &Client, backend: &Backend) {
+    let before = backend.received("initialize").len();
+    let cancelled = async {
+        until(|| backend.received("initialize").len() > before).await;
+        cancel(client).await;
+    };
+    let (response, ()) = tokio::join!(client.call("a_echo"), cancelled);
+    assert!(text(&response).0.contains("cancelled"), "{response}");
 }
 
 #[tokio::test]
-async fn a_call_that_is_cancelled_while_its_session_is_opened_is_not_sent() {
+async fn a_call_that_is_cancelled_while_its_session_is_opened_is_not_sent_and_leaves_the_session_to_the_next()
+{
     let backend = Backend::start().await;
     let server = Server::before(&[("a", &backend)], "").await;
     let client = server.client().await;
     assert_eq!(client.tools().await.len(), 3);
     let before = backend.received("initialize").len();
-    backend.set(Mood::Hangs);
-    let cancelled = async {
-        until(|| backend.received("initialize").len() > before).await;
-        cancel(&client).await;
-    };
-    let (response, ()) = tokio::join!(client.call("a_echo"), cancelled);
-    assert!(text(&response).0.contains("cancelled"), "{response}");
-    backend.set(Mood::Good);
+    backend.hold_sessions(true);
+    call_and_cancel(&client, &backend).await;
+    backend.hold_sessions(false);
     assert!(!text(&client.call("a_whoami").await).1);
     assert_eq!(backend.called(), ["whoami"]);
+    assert_eq!(backend.received("initialize").len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_session_at_a_backend_that_is_opened_as_that_of_the_client_ends_is_ended_there() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.len(), 3);
+    backend.hold_sessions(true);
+    call_and_cancel(&client, &backend).await;
+    client.end().await;
+    backend.hold_sessions(false);
+    until(|| backend.received("DELETE").len() == 2 && backend.sessions() == 0).await;
+}
+
+#[tokio::test]
+async fn of_sessions_that_are_opened_as_those_of_clients_end_a_bounded_number_is_awaited() {
+    const PLACES: usize = 256;
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "").await;
+    let kept = server.client().await;
+    assert!(!text(&kept.call("a_echo").await).1);
+    backend.forget();
+    backend.hold_sessions(true);
+    for _ in 0..PLACES + 4 {
+        let client = server.client().await;
+        call_and_cancel(&client, &backend).await;
+        client.end().await;
+    }
+    let before = backend.sessions();
+    backend.hold_sessions(false);
+    until(|| backend.received("DELETE").len() == PLACES && backend.sessions() == before).await;
+    assert_eq!(backend.received("notifications/initialized").len(), PLACES);
 }
 
 #[tokio::test]

@@ -52,6 +52,24 @@ async fn every_failure_of_a_backend_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
+async fn all_who_wait_for_a_session_share_the_failure_of_a_backend_that_opens_none() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], TIMES).await;
+    let client = server.client().await;
+    assert_eq!(client.tools().await.len(), 3);
+    let before = backend.received("initialize").len();
+    backend.hold_sessions(true);
+    let failed = join_all((0..8).map(|_| client.call("a_echo"))).await;
+    assert!(
+        failed.iter().all(|failed| text(failed).0.contains("it sent nothing within 0.5 s")),
+        "{failed:?}"
+    );
+    assert_eq!(backend.received("initialize").len(), before + 1, "one has tried, for all of them");
+    backend.hold_sessions(false);
+    assert!(!text(&client.call("a_echo").await).1);
+}
+
+#[tokio::test]
 async fn a_backend_that_stalls_while_a_session_opens_holds_no_later_call() {
     let backend = Backend::start().await;
     let server = Server::before(&[("a", &backend)], TIMES).await;

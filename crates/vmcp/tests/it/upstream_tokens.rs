@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     net::{IpAddr, SocketAddr},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -19,7 +19,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Map, Value, json};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_vmcp::{AuthorizationServer, ConnectionSource, Connections, ProviderTokenError, Settings};
-use tokio::net::TcpStream;
+use tokio::{net::TcpStream, sync::watch};
 
 use crate::{Server, backend::Backend, client::text};
 
@@ -28,10 +28,12 @@ const CONNECT: &str = "skep/connect-account";
 const ISSUER: &str = "https://as.example";
 const AUDIENCE: &str = "https://as.example/mcp";
 
+type Tokens = HashMap<&'static str, Result<&'static str, ProviderTokenError>>;
+
 /// A fake: it knows the tokens `valid` of ann and `other` of bob, and has what the test says of each provider.
-/// A provider without an entry never responds.
+/// A provider without an entry responds once it has one.
 pub(crate) struct FakeServer {
-    tokens: Mutex<HashMap<&'static str, Result<&'static str, ProviderTokenError>>>,
+    tokens: watch::Sender<Tokens>,
     /// How often a token was missing.
     missing: AtomicUsize,
 }
@@ -39,21 +41,25 @@ pub(crate) struct FakeServer {
 impl FakeServer {
     pub(crate) fn new() -> Arc<Self> {
         let tokens = HashMap::from([("corp", Ok("corp-token")), ("hub", Ok("hub-token"))]);
-        Arc::new(Self { tokens: Mutex::new(tokens), missing: AtomicUsize::new(0) })
+        Arc::new(Self { tokens: watch::Sender::new(tokens), missing: AtomicUsize::new(0) })
     }
 
     pub(crate) fn set(&self, provider: &'static str, token: Result<&'static str, ProviderTokenError>) {
-        self.tokens.lock().unwrap().insert(provider, token);
+        self.tokens.send_modify(|tokens| {
+            tokens.insert(provider, token);
+        });
     }
 
     pub(crate) fn hang(&self, provider: &'static str) {
-        self.tokens.lock().unwrap().remove(provider);
+        self.tokens.send_modify(|tokens| {
+            tokens.remove(provider);
+        });
     }
 
     /// The token of a session. That of bob has his name.
     async fn token(&self, session: &str, provider: &str) -> Result<String, ProviderTokenError> {
-        let known = self.tokens.lock().unwrap().get(provider).copied();
-        let Some(token) = known else { return std::future::pending().await };
+        let mut tokens = self.tokens.subscribe();
+        let token = tokens.wait_for(|tokens| tokens.contains_key(provider)).await.unwrap()[provider];
         if token.is_err() {
             self.missing.fetch_add(1, Ordering::SeqCst);
         }

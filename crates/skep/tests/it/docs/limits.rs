@@ -88,6 +88,7 @@ const LIMITS: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     ("lists of a backend", &[("20,000", "vmcp::ITEMS"), ("1,000", "vmcp::PAGES")]),
+    ("sessions at backends that are still being opened", &[("256", "vmcp::ENDING_UNOPENED")]),
     ("a request to a backend", &[("30 s", "vmcp::BACKEND_TIME")]),
     (
         "scripts",

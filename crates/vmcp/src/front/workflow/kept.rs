@@ -70,7 +70,7 @@ pub(super) struct KeptCall {
 impl KeptCall {
     /// Whether it is a call of this client.
     pub(super) fn is_of(&self, session: &ClientSession) -> bool {
-        self.owner == session.owner.to_text() && self.session.as_deref() == session.links.shared.as_deref()
+        self.owner == session.owner.to_text() && self.session.as_deref() == session.links.shared()
     }
 }
 
@@ -148,7 +148,7 @@ impl KeptRuns {
     ) -> Result<PassedOn, RedisUnavailable> {
         let session_of_question = self.questions.find(question).await?;
         let Some(answer) = std::str::from_utf8(answer).ok().filter(|_| {
-            session_of_question.is_some() && session_of_question.as_deref() == session.links.shared.as_deref()
+            session_of_question.is_some() && session_of_question.as_deref() == session.links.shared()
         }) else {
             return Ok(PassedOn::NoQuestion);
         };

@@ -100,7 +100,7 @@ impl Front {
         let audit_id = audit_id.unwrap_or_else(|| request.exchange.audit_id());
         let call = || KeptCall {
             owner: request.session.owner.to_text(),
-            session: request.session.links.shared.as_deref().map(str::to_owned),
+            session: request.session.links.shared().map(str::to_owned),
             id: request.id.to_owned(),
             progress: progress_token(&request.envelope).map(Into::into),
             tool: composite.name.to_string(),
