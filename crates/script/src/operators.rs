@@ -160,7 +160,11 @@ impl State {
                 })
             }
             Some(Object::Range(range)) => {
-                let Value::Int(one) = one else { return Ok(false) };
+                let one = match one {
+                    Value::Int(one) => one,
+                    Value::Float(one) if one == (one as i128) as f64 => one as i128,
+                    _ => return Ok(false),
+                };
                 let (start, step, length) = (range.start, range.step, range.length);
                 let offset = one.checked_sub(start);
                 let index = offset.filter(|offset| offset % step == 0).map(|offset| offset / step);
@@ -247,8 +251,10 @@ fn floats(op: BinaryOp, left: Value, right: Value) -> Option<Checked<Value>> {
         BinaryOp::FloorDivide | BinaryOp::Modulo if right == 0.0 => Err(Fault::new("division by zero")),
         BinaryOp::FloorDivide => Ok(Value::Float((left / right).floor())),
         BinaryOp::Modulo => {
+            // It has the sign of the divisor, also if it is zero.
             let rest = left % right;
-            Ok(Value::Float(if rest != 0.0 && (rest < 0.0) != (right < 0.0) { rest + right } else { rest }))
+            let is_other_sign = rest != 0.0 && (rest < 0.0) != (right < 0.0);
+            Ok(Value::Float(if is_other_sign { rest + right } else { rest.copysign(right) }))
         }
         _ => return None,
     })

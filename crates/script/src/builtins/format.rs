@@ -70,7 +70,8 @@ impl Form {
     fn write(&self, state: &mut State, value: Value) -> Checked<String> {
         let text = match (self.kind, value) {
             (Some('d' | 'i'), Value::Float(number)) => {
-                let whole = number.trunc();
+                // Without the sign of a negative zero.
+                let whole = number.trunc() + 0.0;
                 if !whole.is_finite() {
                     return Err(Fault::new("the number is too large for an int"));
                 }
