@@ -19,6 +19,9 @@ SKEP_COMPAT ?= $(wildcard ../shared/compat)
 # Programs with the features that they have in the tests: cargo would build most crates once more otherwise. It looks at the features of
 # tests if it builds one of them, which is why a small one is named.
 as_tested := --workspace --test scripts $(locked)
+# The program as users have it, without the features of tests, and the cases beside it. Tests build a program of the same name in the
+# same folder, so it has a folder of its own.
+plain := $(built)/plain
 
 progress = @printf '==> %s\n'
 
@@ -91,19 +94,24 @@ endif
 
 SCREENSHOTS ?=
 .PHONY: browser
-browser: ## Test the pages of the console and of the authorization server in Chromium (SCREENSHOTS=FOLDER keeps pictures)
-	$(progress) 'Building skep'
-	cargo build $(as_tested) --bin skep
+browser: plain ## Test the pages of the console and of the authorization server in Chromium (SCREENSHOTS=FOLDER keeps pictures)
 	$(progress) 'Testing the console in Chromium'
-	@SKEP='$(abspath $(built))/skep' crates/console/tests/browser/run $(SCREENSHOTS)
+	@SKEP='$(abspath $(plain))/skep' crates/console/tests/browser/run $(SCREENSHOTS)
 	$(progress) 'Testing the pages of the authorization server in Chromium'
-	@SKEP='$(abspath $(built))/skep' crates/authserver/tests/browser/run $(SCREENSHOTS)
+	@SKEP='$(abspath $(plain))/skep' crates/authserver/tests/browser/run $(SCREENSHOTS)
+
+.PHONY: plain
+plain:
+	$(progress) 'Building skep, without the features of tests'
+	cargo build -p skep --bin skep $(locked)
+	@mkdir -p $(plain)
+	@ln -f $(built)/skep $(plain)/skep
 
 CASE ?=
 .PHONY: e2e
 e2e: recording = $(if $(CASE),,$(SKEP_COMPAT))
 e2e: for-node ## Run operator, proxies and servers on real nodes, as a user would (as root; CASE=part of a name)
-	$(if $(recording),@hack/image recorded-proxyrunner $(built)/skep >/dev/null)
+	$(if $(recording),@hack/image recorded-proxyrunner $(plain)/skep >/dev/null)
 	$(progress) 'Running the cases'
 	@$(node) $(or $(CASE),--nodes 2 $(if $(recording),--recording $(abspath $(recording))))
 
@@ -112,7 +120,7 @@ node: for-node ## Start a node with the operator in it, and a shell with kubectl
 	$(progress) 'Starting the node, and installing the charts'
 	@$(node) --shell
 
-node = $(built)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
+node = $(plain)/skep-e2e --programs "$$(hack/programs --all)" --node-programs "$$(hack/programs --node)" \
 	--packages "$$(hack/packages)" --podman "$$(hack/packages --podman)" --chromium "$$(hack/packages --chromium)" \
 	--sdk "$$(hack/npm sdk)" --browser "$$(hack/npm browser)" --helm "$$(hack/helm)" --redis "$$(hack/redis)" \
 	--images $(abspath $(built)/../images) --logs $(abspath $(built)/../e2e) \
@@ -128,14 +136,15 @@ migration: for-node ## Migrate from ToolHive's operator and proxies to skep's an
 
 # Prerequisites of the targets above.
 .PHONY: for-node
-for-node:
+for-node: plain
 	$(progress) 'Checking the prerequisites of a node'
 	@for part in 'programs --all' 'programs --node' 'programs --dex' packages 'packages --podman' 'packages --chromium' \
 		'npm sdk' 'npm browser' helm redis; do hack/$$part >/dev/null; done
-	$(progress) 'Building skep and the cases'
-	cargo build $(as_tested) --bin skep --bin skep-e2e
+	$(progress) 'Building the cases'
+	cargo build $(as_tested) --bin skep-e2e
+	@ln -f $(built)/skep-e2e $(plain)/skep-e2e
 	$(progress) 'Building the images'
-	@hack/image skep $(built)/skep >/dev/null
+	@hack/image skep $(plain)/skep >/dev/null
 	@hack/image server-everything >/dev/null
 	@hack/image pause >/dev/null
 	@hack/image dex >/dev/null
