@@ -25,7 +25,7 @@ impl AuthServer {
         let requested = resources(form, &self.settings.audiences)?;
         let code = form.get("code").ok_or_else(unknown)?;
         let signature = self.settings.opaque.signature(CODE, code).ok_or_else(unknown)?;
-        let grant = self.store.code(signature).await?.ok_or_else(unknown)?;
+        let (grant, taken) = self.store.code(signature).await?.ok_or_else(unknown)?;
         let proof = grant.proof.as_ref().ok_or_else(unknown)?;
         // A stranger's attempt, or a slip, does not spend the code of another.
         if grant.client_id != client.id {
@@ -35,9 +35,12 @@ impl AuthServer {
             return Err(OAuthError::grant("the redirect_uri is not the one of the authorization request"));
         }
         let audience = target(&requested, &grant.granted_audience)?;
-        // One of two requests of a client at once gets tokens, and the other ends nothing.
-        let exchanged = self.in_flight.begin(signature).ok_or_else(unknown)?;
-        if let Taken::Spent = self.store.take_code(signature).await? {
+        if !is_verified(&proof.challenge, form.get("code_verifier")) {
+            // It cannot be guessed again, and who has seen a code does not end the session of its client.
+            self.store.spend_code(signature).await?;
+            return Err(OAuthError::grant("the code_verifier does not fit the code_challenge"));
+        }
+        if let Taken::Spent = taken {
             warn!(client = client.id, "a code was used twice: its session ends");
             self.end_session(&grant.session.id).await?;
             return Err(OAuthError::grant("the code has been used already"));
@@ -45,10 +48,11 @@ impl AuthServer {
         if self.clock.now() >= grant.expires_at {
             return Err(OAuthError::grant("the code has expired"));
         }
-        if !is_verified(&proof.challenge, form.get("code_verifier")) {
-            // It cannot be guessed again.
-            self.store.spend_code(signature).await?;
-            return Err(OAuthError::grant("the code_verifier does not fit the code_challenge"));
+        // Of requests of a client at once, one gets tokens here, and one at each other replica: they have the same refresh token.
+        // The others end nothing, nor do those that have arrived before the code was spent.
+        let exchanged = self.in_flight.begin(signature).ok_or_else(unknown)?;
+        if let (_, Taken::Spent) = self.store.code(signature).await?.ok_or_else(unknown)? {
+            return Err(unknown());
         }
         let refresh = self.first_refresh(client, &grant, code).await?;
         let token = self.session_token(&grant, audience, &grant.granted_scopes);

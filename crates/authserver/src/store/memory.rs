@@ -28,13 +28,14 @@ struct Rows {
     new_clients: Shares<Client>,
     clients: Expiring<Client>,
     pending: Shares<Pending>,
-    codes: Expiring<Code>,
+    codes: Expiring<(Grant, Taken)>,
     refresh: Expiring<Family>,
     /// Used assertions.
     spent: Expiring<()>,
-    ended: Expiring<()>,
+    /// Sessions that have ended, of users.
+    ended: Shares<(), String>,
     /// Users who have ended a session of a client, by both.
-    in_doubt: Expiring<()>,
+    in_doubt: Shares<(), String>,
     users: Expiring<String>,
     upstreams: Expiring<Upstream>,
     /// The sessions of a user at a provider, by their rows, the newest last.
@@ -43,11 +44,6 @@ struct Rows {
     connections: Expiring<()>,
     registrations: Expiring<Registration>,
     locks: Expiring<String>,
-}
-
-struct Code {
-    grant: Grant,
-    is_spent: bool,
 }
 
 /// The refresh tokens of a session.
@@ -70,8 +66,8 @@ impl Default for Rows {
             codes: Expiring::new(limits::ROWS),
             refresh: Expiring::new(limits::ROWS),
             spent: Expiring::new(limits::ROWS),
-            ended: Expiring::new(limits::ROWS),
-            in_doubt: Expiring::new(limits::ROWS),
+            ended: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
+            in_doubt: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
             sessions: Expiring::new(limits::ROWS),
@@ -87,6 +83,13 @@ impl Rows {
     fn of_session(&self, session: &str, providers: &[&str], now: u64) -> Vec<Option<Upstream>> {
         let row = |provider: &&str| self.upstreams.get(&pair(session, provider), now).cloned();
         providers.iter().map(row).collect()
+    }
+
+    /// The user of a session. Empty: nothing is left of it.
+    fn user_of(&self, session: &str, providers: &[&str], now: u64) -> String {
+        let grant = self.refresh.get(&family(session), now).map(|row| row.grant.session.user.id.clone());
+        let rows = || self.of_session(session, providers, now).into_iter().flatten();
+        grant.or_else(|| rows().next().map(|row| row.user_id)).unwrap_or_default()
     }
 }
 
@@ -154,26 +157,19 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         // A late use is still known to be of a code that existed.
         let until = now + life.as_secs() + limits::SPENT_LIFE.as_secs();
-        let code = Code { grant: grant.clone(), is_spent: false };
-        rows.codes.put_evicting(signature, code, until, now);
+        rows.codes.put_evicting(signature, (grant.clone(), Taken::Free), until, now);
         Ok(())
     }
 
-    async fn code(&self, signature: &str) -> Result<Option<Grant>> {
+    async fn code(&self, signature: &str) -> Result<Option<(Grant, Taken)>> {
         let (rows, now) = self.rows();
-        Ok(rows.codes.get(signature, now).map(|code| code.grant.clone()))
-    }
-
-    async fn take_code(&self, signature: &str) -> Result<Taken> {
-        let (rows, now) = self.rows();
-        let is_spent = rows.codes.get(signature, now).is_some_and(|code| code.is_spent);
-        Ok(if is_spent { Taken::Spent } else { Taken::Free })
+        Ok(rows.codes.get(signature, now).cloned())
     }
 
     async fn spend_code(&self, signature: &str) -> Result<()> {
         let (mut rows, now) = self.rows();
         if let Some(code) = rows.codes.get_mut(signature, now) {
-            code.is_spent = true;
+            code.1 = Taken::Spent;
         }
         Ok(())
     }
@@ -229,7 +225,9 @@ impl Store for MemoryStore {
 
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
         let (mut rows, now) = self.rows();
-        stored(rows.ended.put(session, (), now + life.as_secs(), now))?;
+        // A user who ends sessions without end has their own oldest forgotten.
+        let user = rows.user_of(session, providers, now);
+        rows.ended.put(session, ((), 1), user, (now, now + life.as_secs()));
         rows.refresh.remove(&family(session));
         for provider in providers {
             rows.connections.remove(&pair(session, provider));
@@ -246,12 +244,13 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         let key = pair(user, client);
         match is_in_doubt {
-            true => stored(rows.in_doubt.put(&key, (), now + limits::BROWSER_LIFE.as_secs(), now)),
-            false => {
-                rows.in_doubt.remove(&key);
-                Ok(())
+            true => {
+                let until = now + limits::BROWSER_LIFE.as_secs();
+                rows.in_doubt.put(&key, ((), 1), user.to_owned(), (now, until));
             }
+            false => drop(rows.in_doubt.take(&key, now)),
         }
+        Ok(())
     }
 
     async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool> {

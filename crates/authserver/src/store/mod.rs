@@ -32,7 +32,7 @@ pub enum StoreError {
 
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
-/// What came of taking a code.
+/// What has become of a code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
     /// No client has got tokens for it.
@@ -74,10 +74,8 @@ pub(crate) trait Store: Send + Sync {
     async fn take_pending(&self, state: &str, address: IpAddr) -> Result<Option<Pending>>;
 
     async fn put_code(&self, signature: &str, grant: &Grant, life: Duration) -> Result<()>;
-    /// The grant of a code, also of a spent one.
-    async fn code(&self, signature: &str) -> Result<Option<Grant>>;
-    /// Begins to issue tokens for a code.
-    async fn take_code(&self, signature: &str) -> Result<Taken>;
+    /// The grant of a code, and whether a client has got tokens for it.
+    async fn code(&self, signature: &str) -> Result<Option<(Grant, Taken)>>;
     /// The tokens for a code are on their way to the client: it is spent.
     async fn spend_code(&self, signature: &str) -> Result<()>;
 

@@ -1,7 +1,8 @@
-//! Rows that strangers cause, of which no address has more than its share: a stranger can cause as many as it likes.
+//! Rows that strangers or users cause, of which no holder has more than its share: each can cause as many as they like.
 
 use std::{
     collections::{BTreeSet, HashMap, VecDeque},
+    hash::Hash,
     net::IpAddr,
     sync::Arc,
 };
@@ -13,68 +14,74 @@ const SWEEP: usize = 256;
 /// What a login takes beside its texts: its row, and its places in the maps.
 const LOGIN: usize = 600;
 
-/// Rows by their key, within a total size, and within one of each address. The caller says what is measured.
-pub(super) struct Shares<V> {
-    rows: HashMap<Arc<str>, Row<V>>,
-    holders: HashMap<IpAddr, Holder>,
-    /// The addresses, by the size of their rows: a full store costs no more than another.
-    largest: BTreeSet<(usize, IpAddr)>,
+/// Rows by their key, within a total size, and within one of each holder, who is an address or a user. The caller says what is measured.
+pub(super) struct Shares<V, H = IpAddr> {
+    rows: HashMap<Arc<str>, Row<V, H>>,
+    holders: HashMap<H, Holder>,
+    /// The holders, by the size of their rows: a full store costs no more than another.
+    largest: BTreeSet<(usize, H)>,
     size: usize,
     added: usize,
-    of_an_address: usize,
+    of_a_holder: usize,
     of_all: usize,
 }
 
-struct Row<V> {
+struct Row<V, H> {
     value: Box<V>,
     until: u64,
-    address: IpAddr,
+    holder: H,
     size: usize,
 }
 
-/// The rows that one address has caused, the oldest first, also those that are gone.
+/// The rows that one has caused, the oldest first, also those that are gone.
 #[derive(Default)]
 struct Holder {
     keys: VecDeque<Arc<str>>,
     size: usize,
 }
 
-impl<V> Shares<V> {
-    pub(super) fn new(of_an_address: usize, of_all: usize) -> Self {
+impl<V, H: Clone + Eq + Hash + Ord> Shares<V, H> {
+    pub(super) fn new(of_a_holder: usize, of_all: usize) -> Self {
         Self {
             rows: HashMap::new(),
             holders: HashMap::new(),
             largest: BTreeSet::new(),
             size: 0,
             added: 0,
-            of_an_address,
+            of_a_holder,
             of_all,
         }
     }
 
-    /// Adds a row of this size. Where there is no room, older ones make some: of the same address if it has its share, and of the
-    /// one that has most otherwise. So an address with few rows keeps them while others cause many.
-    pub(super) fn put(&mut self, key: &str, (value, size): (V, usize), address: IpAddr, times: (u64, u64)) {
+    /// Adds or replaces a row of this size. Where there is no room, older ones make some: of the same holder if it has its share, and of
+    /// the one that has most otherwise. So a holder with few rows keeps them while others cause many.
+    pub(super) fn put(&mut self, key: &str, (value, size): (V, usize), holder: H, times: (u64, u64)) {
         let (now, until) = times;
         self.added += 1;
         if self.added >= SWEEP {
             self.sweep(now);
         }
-        while self.holders.get(&address).is_some_and(|holder| holder.size + size > self.of_an_address) {
-            self.remove_oldest(address);
+        if let Some(row) = self.rows.get_mut(key).filter(|row| row.holder == holder && row.size == size) {
+            *row.value = value;
+            row.until = until;
+            return;
+        }
+        self.take(key, now);
+        while self.holders.get(&holder).is_some_and(|held| held.size + size > self.of_a_holder) {
+            self.remove_oldest(&holder);
         }
         while self.size + size > self.of_all {
-            let Some(&(_, address)) = self.largest.last() else { break };
-            self.remove_oldest(address);
+            let Some((_, largest)) = self.largest.last().cloned() else { break };
+            self.remove_oldest(&largest);
         }
         let key: Arc<str> = key.into();
-        let holder = self.holders.entry(address).or_default();
-        holder.keys.push_back(key.clone());
-        self.largest.remove(&(holder.size, address));
-        holder.size += size;
-        self.largest.insert((holder.size, address));
+        let held = self.holders.entry(holder.clone()).or_default();
+        held.keys.push_back(key.clone());
+        self.largest.remove(&(held.size, holder.clone()));
+        held.size += size;
+        self.largest.insert((held.size, holder.clone()));
         self.size += size;
-        self.rows.insert(key, Row { value: Box::new(value), until, address, size });
+        self.rows.insert(key, Row { value: Box::new(value), until, holder, size });
     }
 
     pub(super) fn get(&self, key: &str, now: u64) -> Option<&V> {
@@ -88,28 +95,30 @@ impl<V> Shares<V> {
         (row.until > now).then_some(*row.value)
     }
 
-    fn release(&mut self, row: &Row<V>) {
+    fn release(&mut self, row: &Row<V, H>) {
         self.size -= row.size;
-        if let Some(holder) = self.holders.get_mut(&row.address) {
-            self.largest.remove(&(holder.size, row.address));
-            holder.size -= row.size;
-            if holder.size == 0 {
-                self.holders.remove(&row.address);
+        if let Some(held) = self.holders.get_mut(&row.holder) {
+            self.largest.remove(&(held.size, row.holder.clone()));
+            held.size -= row.size;
+            if held.size == 0 {
+                self.holders.remove(&row.holder);
             } else {
-                self.largest.insert((holder.size, row.address));
+                self.largest.insert((held.size, row.holder.clone()));
             }
         }
     }
 
-    fn remove_oldest(&mut self, address: IpAddr) {
-        while let Some(key) = self.holders.get_mut(&address).and_then(|holder| holder.keys.pop_front()) {
-            if let Some(row) = self.rows.remove(&key) {
+    fn remove_oldest(&mut self, holder: &H) {
+        while let Some(key) = self.holders.get_mut(holder).and_then(|held| held.keys.pop_front()) {
+            if self.rows.get(&key).is_some_and(|row| row.holder == *holder)
+                && let Some(row) = self.rows.remove(&key)
+            {
                 self.release(&row);
                 return;
             }
         }
-        if let Some(holder) = self.holders.remove(&address) {
-            self.largest.remove(&(holder.size, address));
+        if let Some(held) = self.holders.remove(holder) {
+            self.largest.remove(&(held.size, holder.clone()));
         }
     }
 
@@ -120,8 +129,8 @@ impl<V> Shares<V> {
         for key in expired {
             self.take(&key, now);
         }
-        for holder in self.holders.values_mut() {
-            holder.keys.retain(|key| self.rows.contains_key(key));
+        for (holder, held) in &mut self.holders {
+            held.keys.retain(|key| self.rows.get(key).is_some_and(|row| row.holder == *holder));
         }
     }
 }
@@ -207,6 +216,17 @@ mod tests {
         assert!(logins.size <= limits::LOGINS, "{}", logins.size);
         let held = logins.largest.iter().map(|(size, _)| size).sum::<usize>();
         assert_eq!(held, logins.size);
+    }
+
+    #[test]
+    fn a_row_that_is_put_again_and_again_is_one_row_and_lasts_longer() {
+        let mut rows = Shares::<u64, String>::new(2, 10);
+        rows.put("other", (0, 1), "ann".into(), (0, LIFE));
+        for number in 0..1000 {
+            rows.put("same", (number, 1), "ann".into(), (0, number + LIFE));
+        }
+        assert_eq!((rows.get("same", LIFE), rows.get("other", 0)), (Some(&999), Some(&0)));
+        assert_eq!((rows.size, rows.holders["ann"].keys.len()), (2, 2));
     }
 
     #[test]

@@ -4,8 +4,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use http::StatusCode;
+use skep_testkit::{IdentityProvider, Redis};
 
-use super::world::{Visitor, World};
+use super::{
+    flow::{Flow, STEPS, Servers},
+    stores::{PASSWORD, store_at},
+    world::{Visitor, World},
+};
+use crate::{config::RedisPlace, rates::Rates};
 
 #[tokio::test]
 async fn of_many_uses_of_a_code_at_once_exactly_one_gets_tokens() {
@@ -31,6 +37,49 @@ async fn a_code_that_is_used_twice_ends_its_session() {
     assert_eq!(world.server.claims(access).await.unwrap(), None);
     let (_, body) = world.refresh(&client, tokens["refresh_token"].as_str().unwrap(), &[]).await;
     assert_eq!(body["error"], "invalid_grant");
+}
+
+/// A client that sends its request twice at once, or something on its way that does, reaches two replicas. They give it the same.
+#[tokio::test]
+async fn a_code_that_reaches_two_replicas_at_once_ends_no_session() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let (servers, provider) = Servers::new().await;
+    let store = async || store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let mut world = World { server: servers.start(store().await).await, provider };
+    let other =
+        World { server: servers.start(store().await).await, provider: IdentityProvider::start().await };
+    for round in 0..25 {
+        world.server.rates = Rates::default();
+        let mut flow = Flow::new("ann");
+        for step in &STEPS[..5] {
+            flow.step(&servers, &world, step).await.unwrap();
+        }
+        let (one, two) = tokio::join!(flow.redeem(&world), flow.redeem(&other));
+        let granted: Vec<_> =
+            [&one, &two].into_iter().filter(|(status, _)| *status == StatusCode::OK).collect();
+        assert!(!granted.is_empty(), "{round}: {one:?} {two:?}");
+        for (_, tokens) in &granted {
+            assert_eq!(tokens["refresh_token"], granted[0].1["refresh_token"], "{round}");
+            let access = tokens["access_token"].as_str().unwrap();
+            assert!(world.server.claims(access).await.unwrap().is_some(), "{round}: its session has ended");
+        }
+    }
+}
+
+/// Who sees codes, in a log or in another application, does not know the verifier.
+#[tokio::test]
+async fn a_spent_code_without_its_verifier_or_client_ends_no_session() {
+    let world = World::new().await;
+    let (client, other) = (world.client().await, world.client().await);
+    let code = world.log_in(&mut Visitor::default(), &client, &[]).await;
+    let (_, tokens) = world.redeem(&client, &code, &[]).await;
+    let wrong = "wrong-verifier-0123456789-0123456789-0123456789";
+    for (client, verifier) in [(&client, wrong), (&client, ""), (&other, wrong), (&other, "")] {
+        let (_, body) = world.redeem(client, &code, &[("code_verifier", verifier)]).await;
+        assert_eq!(body["error"], "invalid_grant");
+        let access = tokens["access_token"].as_str().unwrap();
+        assert!(world.server.claims(access).await.unwrap().is_some(), "its session has ended");
+    }
 }
 
 /// CVE-2026-28513: a code must be bound to its client and to its time, both.

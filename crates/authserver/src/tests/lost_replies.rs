@@ -1,5 +1,6 @@
-//! Replies of Redis that are lost, commands that are lost, and commands that are executed long after they were given up: a client that
-//! sends its request again, as it is told to, gets its tokens, and no session ends.
+//! Replies of Redis that are lost or come twice, commands that are lost, commands that are executed long after they were given up, and
+//! outages: a client that sends its request again, as it is told to, gets its tokens, no session ends, no refresh token of a provider
+//! is lost, and nobody gets what is another's.
 
 use std::{
     collections::VecDeque,
@@ -13,26 +14,29 @@ use std::{
 
 use http::StatusCode;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 use skep_testkit::Redis;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     runtime::Runtime,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
+use uuid::Uuid;
 
 use super::{
     flow::{Flow, STEPS, Servers},
-    stores::{PASSWORD, settings},
+    stores::{PASSWORD, row, settings},
     world::World,
 };
 use crate::{
+    UpstreamTokenError,
     clock::Clock,
     config::{RedisPlace, RedisSettings},
     keys::CODE,
+    limits,
     rates::Rates,
-    store::{RedisStore, Taken},
+    store::{RedisStore, Store, Taken, Upstream},
 };
 
 const CASES: u32 = 6;
@@ -53,6 +57,10 @@ enum Fate {
     NoReply,
     /// The connection breaks, and it is executed after others that were sent later.
     Late,
+    /// Its reply comes, and once more with that of the next one.
+    Doubled,
+    /// The connection breaks, and there is no other one for so many milliseconds.
+    Outage(u64),
 }
 
 fn fates() -> impl Strategy<Value = Vec<Fate>> {
@@ -62,6 +70,8 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
         3 => Just(Fate::ReplyLost),
         1 => Just(Fate::NoReply),
         2 => Just(Fate::Late),
+        2 => Just(Fate::Doubled),
+        1 => (1000u64..3000).prop_map(Fate::Outage),
     ];
     prop::collection::vec(fate, 1..20)
 }
@@ -71,6 +81,8 @@ fn fates() -> impl Strategy<Value = Vec<Fate>> {
 struct Network {
     fates: Arc<Mutex<VecDeque<Fate>>>,
     executed: Arc<AtomicUsize>,
+    /// Until when it is down.
+    down: Arc<Mutex<Option<Instant>>>,
 }
 
 impl Network {
@@ -81,6 +93,9 @@ impl Network {
         tokio::spawn(async move {
             loop {
                 let (client, _) = listener.accept().await.unwrap();
+                if self.down.lock().unwrap().is_some_and(|until| Instant::now() < until) {
+                    continue;
+                }
                 let server = TcpStream::connect(redis).await.unwrap();
                 tokio::spawn(self.clone().carry(client, server));
             }
@@ -91,6 +106,7 @@ impl Network {
     /// Carries commands, each of which comes in one piece: there is one client, which waits for each reply.
     async fn carry(self, mut client: TcpStream, mut server: TcpStream) {
         let (mut sent, mut reply) = (vec![0; 64 << 10], vec![0; 64 << 10]);
+        let mut once_more = Vec::new();
         while let Ok(length @ 1..) = client.read(&mut sent).await {
             let fate = self.fates.lock().unwrap().pop_front().unwrap_or(Fate::Executed);
             match fate {
@@ -102,15 +118,27 @@ impl Network {
                         sleep(Duration::from_millis(5)).await;
                     }
                 }
-                Fate::Executed | Fate::ReplyLost | Fate::NoReply => {}
+                Fate::Outage(time) => {
+                    let until = Instant::now() + Duration::from_millis(time);
+                    *self.down.lock().unwrap() = Some(until);
+                    return;
+                }
+                Fate::Executed | Fate::ReplyLost | Fate::NoReply | Fate::Doubled => {}
             }
             server.write_all(&sent[..length]).await.unwrap();
             let Ok(length @ 1..) = server.read(&mut reply).await else { return };
             self.executed.fetch_add(1, Ordering::SeqCst);
             match fate {
-                Fate::Executed => client.write_all(&reply[..length]).await.unwrap_or_default(),
+                Fate::Executed | Fate::Doubled => {
+                    let replies = [&once_more, &reply[..length]].concat();
+                    client.write_all(&replies).await.unwrap_or_default();
+                    once_more.clear();
+                }
                 Fate::NoReply => {}
-                Fate::Lost | Fate::ReplyLost | Fate::Late => return,
+                Fate::Lost | Fate::ReplyLost | Fate::Late | Fate::Outage(_) => return,
+            }
+            if let Fate::Doubled = fate {
+                once_more = reply[..length].to_vec();
             }
         }
     }
@@ -134,6 +162,44 @@ struct Stage {
 }
 
 impl Stage {
+    /// Uses a session whose token at a provider has expired each time.
+    async fn refresh_at_provider(&mut self, fates: &[Fate]) {
+        let World { server, provider } = &self.world;
+        let session = Uuid::new_v4().to_string();
+        let refresh_token = |number: u32| format!("{session}-{number}");
+        let first = Upstream {
+            provider_id: "one".into(),
+            refresh_token: refresh_token(0),
+            expires_at: 1,
+            ..row("expired")
+        };
+        server.store.put_upstream(&session, &first, Duration::from_secs(1 << 20)).await.unwrap();
+        self.network.fates.lock().unwrap().extend(fates);
+        for number in 1..=3 {
+            let access_token = format!("access-{number}");
+            provider.answer(
+                "/token",
+                json!({
+                    "access_token": access_token, "token_type": "bearer", "expires_in": 3600,
+                    "refresh_token": refresh_token(number),
+                }),
+            );
+            let token = loop {
+                match server.upstream_tokens().access_token(&session, "one").await {
+                    Err(UpstreamTokenError::Unavailable) => server.clock.advance(2 * limits::REFRESH_PAUSE),
+                    done => break done,
+                }
+            };
+            assert_eq!(token, Ok(access_token));
+            server.clock.advance(Duration::from_secs(3601));
+        }
+        self.network.fates.lock().unwrap().clear();
+        let sent = provider.requests("/token").into_iter().filter_map(|request| {
+            request.form.get("refresh_token").filter(|token| token.starts_with(&session)).cloned()
+        });
+        assert_eq!(sent.collect::<Vec<_>>(), [0, 1, 2].map(refresh_token));
+    }
+
     async fn play(&mut self, fates: &[Fate]) {
         let mut flow = Flow::new("ann");
         for step in &STEPS[..5] {
@@ -159,33 +225,85 @@ impl Stage {
         }
         let server = &self.world.server;
         let code = server.settings.opaque.signature(CODE, &flow.code).unwrap();
-        let spent = async { while server.store.take_code(code).await != Ok(Taken::Spent) {} };
+        let is_spent = async || matches!(server.store.code(code).await, Ok(Some((_, Taken::Spent))));
+        let spent = async { while !is_spent().await {} };
         timeout(Duration::from_secs(30), spent).await.expect("the code is spent, soon");
         let (status, body) = until_answered(async || flow.redeem(&self.world).await).await;
         assert_eq!((status, &body["error"]), (StatusCode::BAD_REQUEST, &"invalid_grant".into()), "{body}");
     }
 }
 
-#[test]
-fn no_session_ends_and_no_code_is_used_twice_whatever_replies_of_redis_get_lost() {
+/// A store behind a network, for which the test is to keep its Redis.
+async fn store_behind(network: &Network) -> (Redis, Arc<dyn Store>) {
+    let redis = Redis::with_password(PASSWORD).await;
+    let address = network.clone().to(redis.address().parse().unwrap()).await;
+    let place = RedisPlace::Address(address.to_string());
+    let settings = RedisSettings { response_time: PATIENCE, ..settings(None, PASSWORD, place, None, None) };
+    (redis, Arc::new(RedisStore::new(settings, Clock::default()).unwrap()))
+}
+
+/// Runs a property on a stage.
+fn check(cases: u32, play: impl AsyncFn(&mut Stage, &[Fate])) {
     let runtime = Runtime::new().unwrap();
     let network = Network::default();
     let (_redis, stage) = runtime.block_on(async {
-        let redis = Redis::with_password(PASSWORD).await;
-        let address = network.clone().to(redis.address().parse().unwrap()).await;
-        let place = RedisPlace::Address(address.to_string());
-        let settings =
-            RedisSettings { response_time: PATIENCE, ..settings(None, PASSWORD, place, None, None) };
-        let store = Arc::new(RedisStore::new(settings, Clock::default()).unwrap());
+        let (redis, store) = store_behind(&network).await;
         let (servers, provider) = Servers::new().await;
         let world = World { server: servers.start(store).await, provider };
         (redis, Stage { servers, world, network })
     });
     let stage = Mutex::new(stage);
-    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(CASES) };
+    let config = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(cases) };
     proptest!(config, |(fates in fates())| {
         let mut stage = stage.lock().unwrap_or_else(PoisonError::into_inner);
         stage.world.server.rates = Rates::default();
-        runtime.block_on(stage.play(&fates));
+        runtime.block_on(play(&mut stage, &fates));
     });
+}
+
+#[test]
+fn no_session_ends_and_no_code_is_used_twice_whatever_becomes_of_replies_of_redis() {
+    check(CASES, Stage::play);
+}
+
+/// The provider issues another refresh token each time, as those do that take the use of an earlier one for theft.
+#[test]
+fn no_refresh_token_of_a_provider_is_lost_or_sent_twice_whatever_becomes_of_replies_of_redis() {
+    check(CASES / 2, Stage::refresh_at_provider);
+}
+
+/// The outage begins at each command of a refresh in turn.
+#[tokio::test]
+async fn a_token_that_a_provider_has_rotated_survives_an_outage_of_redis() {
+    let network = Network::default();
+    let (_redis, store) = store_behind(&network).await;
+    let (servers, provider) = Servers::new().await;
+    let world = World { server: servers.start(store).await, provider };
+    let mut stage = Stage { servers, world, network };
+    for position in 0..6 {
+        let fates = [vec![Fate::Executed; position], vec![Fate::Outage(1200)]].concat();
+        stage.refresh_at_provider(&fates).await;
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_comes_twice_is_taken_for_no_other() {
+    let network = Network::default();
+    let (_redis, store) = store_behind(&network).await;
+    for user in ["ann", "bob"] {
+        let row = Upstream { user_id: user.into(), ..row(user) };
+        store.put_upstream(user, &row, Duration::from_secs(600)).await.unwrap();
+    }
+    store.end_session("ended", &[], Duration::from_secs(600)).await.unwrap();
+    for position in 0..8 {
+        let fates = [vec![Fate::Executed; position], vec![Fate::Doubled]].concat();
+        network.fates.lock().unwrap().extend(fates);
+        for _ in 0..4 {
+            for user in ["ann", "bob"] {
+                let found = store.upstream(user, "corp").await.unwrap().unwrap();
+                assert_eq!((&*found.user_id, &*found.access_token), (user, user), "{position}");
+            }
+            assert!(store.is_ended("ended").await.unwrap() && !store.is_ended("ann").await.unwrap());
+        }
+    }
 }

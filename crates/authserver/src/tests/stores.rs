@@ -124,10 +124,9 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     assert_eq!(spent.iter().filter(|first| **first == Ok(true)).count(), 1);
     // A code is spent when its tokens are on their way.
     store.put_code("code", &grant("s"), LIFE).await.unwrap();
-    assert_eq!(store.take_code("code").await, Ok(Taken::Free));
-    assert_eq!(store.take_code("code").await, Ok(Taken::Free));
+    assert_eq!(store.code("code").await.unwrap().unwrap().1, Taken::Free);
     store.spend_code("code").await.unwrap();
-    assert_eq!(store.take_code("code").await, Ok(Taken::Spent));
+    assert_eq!(store.code("code").await.unwrap().unwrap().1, Taken::Spent);
     // A refresh token is replaced by another one, and by no third one once that is on its way.
     let session = grant("s");
     let rotate = async |old: &str, new: &str| store.rotate(old, new, &session, LIFE).await.unwrap();
@@ -460,5 +459,25 @@ async fn clients_users_and_tokens_that_toolhive_stored_are_found() {
     for (number, (time, seconds)) in times.into_iter().enumerate() {
         let row = store.upstream(&format!("s{number}"), "corp").await.unwrap();
         assert_eq!(row.map(|row| (row.access_token, row.expires_at)), Some(("a".into(), seconds)), "{time}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_who_ends_sessions_without_end_keeps_nobody_from_ending_one() {
+    let store = MemoryStore::new(Clock::default());
+    let end = async |user: &str, session: &str| {
+        let row = Upstream { user_id: user.into(), ..row("token") };
+        store.put_upstream(session, &row, LIFE).await.unwrap();
+        store.end_session(session, &["corp"], LIFE).await.unwrap();
+        store.doubt(user, session, true).await.unwrap();
+    };
+    end("ann", "of-ann").await;
+    for number in 0..=limits::ROWS {
+        end("bob", &number.to_string()).await;
+    }
+    end("cat", "of-cat").await;
+    for (user, session) in [("ann", "of-ann"), ("cat", "of-cat"), ("bob", &*limits::ROWS.to_string())] {
+        assert_eq!(store.is_ended(session).await, Ok(true), "{session}");
+        assert_eq!(store.is_in_doubt(user, session).await, Ok(true), "{session}");
     }
 }

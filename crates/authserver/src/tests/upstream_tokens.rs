@@ -390,3 +390,19 @@ async fn replicas_that_start_together_are_one_client_of_a_provider() {
     }
     assert_eq!(provider.requests("/register").len(), 1);
 }
+
+/// Its lock ends by itself, and the next one does not take it for one that has failed.
+#[tokio::test]
+async fn a_refresh_goes_on_after_a_replica_that_was_killed_during_it() {
+    let redis = Redis::with_password(PASSWORD).await;
+    let (servers, provider) = Servers::new().await;
+    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let world = World { server: servers.start(store).await, provider };
+    let store = &world.server.store;
+    let expired = Upstream { provider_id: "one".into(), expires_at: 1, ..row("expired") };
+    store.put_upstream("session", &expired, Duration::from_secs(600)).await.unwrap();
+    let life = Duration::from_secs(1);
+    assert!(store.lock("upstream:session:one", "killed", life).await.unwrap());
+    world.provider.answer("/token", json!({"access_token": "new", "token_type": "Bearer"}));
+    assert_eq!(world.server.upstream_tokens().access_token("session", "one").await.as_deref(), Ok("new"));
+}

@@ -16,7 +16,7 @@ use tracing::warn;
 
 use super::{
     UpstreamError, is_transient,
-    tokens::{Shared, UpstreamTokenError, lock_key},
+    tokens::{Shared, UpstreamTokenError, lock_key, patiently},
 };
 use crate::{
     limits,
@@ -136,9 +136,23 @@ impl Shared {
             () if row.refresh_token.is_empty() => return Err(UpstreamTokenError::Expired),
             // Another server has tried, and has failed.
             () if was_awaited && row.is_refused => return Err(UpstreamTokenError::Expired),
-            () if was_awaited => return Err(UpstreamTokenError::Unavailable),
             () => {}
         }
+        let failed = format!("failed:{}", lock_key(session, provider));
+        // One that was killed has not failed: its lock has ended by itself.
+        if was_awaited && !self.store.spend(&failed, limits::REFRESH_PAUSE).await? {
+            return Err(UpstreamTokenError::Unavailable);
+        }
+        let outcome = self.refresh_row(session, row).await;
+        if outcome == Err(UpstreamTokenError::Unavailable) {
+            // Those who wait for the lock, at other servers, share the failure.
+            self.store.spend(&failed, limits::REFRESH_PAUSE).await.ok();
+        }
+        outcome
+    }
+
+    async fn refresh_row(&self, session: &str, row: store::Upstream) -> Outcome {
+        let provider = &*row.provider_id;
         let (upstream, now) = (self.upstream(provider)?, self.clock.now());
         match upstream.refresh(&row, now).await {
             Ok(tokens) => {
@@ -151,7 +165,9 @@ impl Shared {
                     is_refused: false,
                     ..row.clone()
                 };
-                match self.replacement(session, &row).await? {
+                // From here, the former refresh token may work no more: the new one must not be lost.
+                let current = patiently(|| self.store.upstream(session, provider)).await?;
+                match replacement(current, &row)? {
                     Some(current) => Ok(current),
                     None => self.save(session, &refreshed).await.map(|()| refreshed),
                 }
@@ -160,20 +176,8 @@ impl Shared {
         }
     }
 
-    /// What a row has become meanwhile, if it has other tokens: the user may have logged in there.
-    async fn replacement(
-        &self,
-        session: &str,
-        row: &store::Upstream,
-    ) -> Result<Option<store::Upstream>, UpstreamTokenError> {
-        match self.store.upstream(session, &row.provider_id).await? {
-            Some(current) if current.access_token.is_empty() => Err(UpstreamTokenError::NotConnected),
-            current => Ok(current.filter(|current| is_renewed(current, row))),
-        }
-    }
-
     async fn after_failure(&self, session: &str, row: &store::Upstream, error: &UpstreamError) -> Outcome {
-        if let Some(current) = self.replacement(session, row).await? {
+        if let Some(current) = replacement(self.store.upstream(session, &row.provider_id).await?, row)? {
             return Ok(current);
         }
         warn!(provider = row.provider_id, %error, "failed to refresh the token of an upstream");
@@ -195,6 +199,17 @@ impl Shared {
         let refresh_token = if row.is_refused { String::new() } else { row.refresh_token.clone() };
         let refused = store::Upstream { refresh_token, is_refused: true, ..row.clone() };
         self.save(session, &refused).await
+    }
+}
+
+/// What a row has become meanwhile, if it has other tokens: the user may have logged in there.
+fn replacement(
+    current: Option<store::Upstream>,
+    row: &store::Upstream,
+) -> Result<Option<store::Upstream>, UpstreamTokenError> {
+    match current {
+        Some(current) if current.access_token.is_empty() => Err(UpstreamTokenError::NotConnected),
+        current => Ok(current.filter(|current| is_renewed(current, row))),
     }
 }
 

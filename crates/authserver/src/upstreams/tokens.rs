@@ -14,7 +14,7 @@ use crate::{
     store::{self, Lock, Store, StoreError},
 };
 
-/// How long in between a refreshed token is stored again, if the store does not respond.
+/// How long in between a refreshed token is stored again, if the store is unavailable.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The claims that describe a user to others (OpenID Connect Core 1.0, section 5.1).
@@ -233,12 +233,19 @@ impl Shared {
     /// The former refresh token may work no more, so the new one must not be lost while the store is unavailable for a moment.
     pub(super) async fn save(&self, session: &str, row: &store::Upstream) -> Result<(), UpstreamTokenError> {
         let life = row_life(row, self.clock.now());
-        let until = Instant::now() + limits::SAVE_TIME;
-        loop {
-            match self.store.put_upstream(session, row, life).await {
-                Err(_) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
-                stored => return Ok(stored?),
-            }
+        Ok(patiently(|| self.store.put_upstream(session, row, life)).await?)
+    }
+}
+
+/// Does something at the store, again and again for a while if it is unavailable.
+pub(super) async fn patiently<T, F: Future<Output = store::Result<T>>>(
+    operation: impl Fn() -> F,
+) -> store::Result<T> {
+    let until = Instant::now() + limits::SAVE_TIME;
+    loop {
+        match operation().await {
+            Err(_) if Instant::now() < until => tokio::time::sleep(PAUSE).await,
+            done => return done,
         }
     }
 }

@@ -1,9 +1,14 @@
 //! The connection to Redis: one for all requests, opened when it is needed, and again when it is lost.
 
-use std::time::Duration;
+use std::{
+    io,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use redis::{
-    AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, RedisResult, aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, FromRedisValue, RedisError, RedisResult, Value, aio::MultiplexedConnection,
+    from_redis_value, pipe,
 };
 use tokio::{sync::Mutex, time::Instant};
 
@@ -19,6 +24,8 @@ pub(super) struct Connection {
     place: Place,
     config: AsyncConnectionConfig,
     state: Mutex<State>,
+    /// The number of the next command.
+    next: AtomicU64,
 }
 
 enum State {
@@ -32,7 +39,8 @@ impl Connection {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(settings.connect_time))
             .set_response_timeout(Some(settings.response_time));
-        Ok(Self { place: Place::new(settings)?, config, state: Mutex::new(State::Closed) })
+        let state = Mutex::new(State::Closed);
+        Ok(Self { place: Place::new(settings)?, config, state, next: AtomicU64::new(0) })
     }
 
     /// Sends a command. If the connection was lost, or is to a node that does not have the keys, a new one may work. The command
@@ -53,7 +61,7 @@ impl Connection {
         command: &Cmd,
         connection: &mut MultiplexedConnection,
     ) -> RedisResult<T> {
-        let response = command.query_async(connection).await;
+        let response = self.exchange(command, connection).await;
         if let Err(error) = &response {
             let is_moved = error.redirect_node().is_some_and(|(node, _)| self.place.moved(node));
             let is_lost =
@@ -63,6 +71,29 @@ impl Connection {
             }
         }
         response
+    }
+
+    /// Replies have no names: one that comes twice, or too late, would be taken for that of the next command, and the row of one
+    /// user for that of another. So each command is followed by a number of its own, and so must be its reply.
+    async fn exchange<T: FromRedisValue>(
+        &self,
+        command: &Cmd,
+        connection: &mut MultiplexedConnection,
+    ) -> RedisResult<T> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed).to_string();
+        let mut both = pipe();
+        both.add_command(command.clone()).cmd("PING").arg(&number);
+        let replies = connection.send_packed_commands(&both, 0, 2).await?;
+        match <[Value; 2]>::try_from(replies) {
+            Ok([reply, Value::BulkString(own)]) if own == number.as_bytes() => {
+                Ok(from_redis_value(reply.extract_error()?)?)
+            }
+            // A server that refuses all commands, as one without a login does.
+            Ok([reply @ Value::ServerError(_), Value::ServerError(_)]) => {
+                reply.extract_error().and_then(|reply| Ok(from_redis_value(reply)?))
+            }
+            _ => Err(io::Error::new(io::ErrorKind::ConnectionReset, "a reply is of another command").into()),
+        }
     }
 
     async fn open(&self) -> Result<MultiplexedConnection, String> {

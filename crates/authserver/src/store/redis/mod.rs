@@ -200,13 +200,12 @@ impl Store for RedisStore {
         self.put(&self.key(&["authcode", signature]), grant, Some(life + limits::SPENT_LIFE)).await
     }
 
-    async fn code(&self, signature: &str) -> Result<Option<Grant>> {
-        self.get(&self.key(&["authcode", signature])).await
-    }
-
-    async fn take_code(&self, signature: &str) -> Result<Taken> {
-        let known: Option<String> = self.query(cmd("GET").arg(self.spent_key(signature))).await?;
-        Ok(if known.is_some() { Taken::Spent } else { Taken::Free })
+    async fn code(&self, signature: &str) -> Result<Option<(Grant, Taken)>> {
+        let mut command = cmd("MGET");
+        command.arg(self.key(&["authcode", signature])).arg(self.spent_key(signature));
+        let (grant, spent): (Option<String>, Option<String>) = self.query(&command).await?;
+        let taken = if spent.is_some() { Taken::Spent } else { Taken::Free };
+        Ok(grant.and_then(|text| parsed(&text)).map(|grant| (grant, taken)))
     }
 
     async fn spend_code(&self, signature: &str) -> Result<()> {
