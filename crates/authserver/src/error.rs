@@ -74,6 +74,25 @@ impl OAuthError {
     }
 }
 
+/// A response that explains itself as text, as an error of OAuth, with the same status.
+pub(crate) fn described(response: Response<Bytes>) -> Response<Bytes> {
+    let headers = response.headers();
+    let is_text =
+        headers.get(header::CONTENT_TYPE).is_some_and(|type_| type_.as_bytes().starts_with(b"text/"));
+    let Some(Explanation(description)) = response.extensions().get().cloned().filter(|_| is_text) else {
+        return response;
+    };
+    let code = match response.status() {
+        StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => "temporarily_unavailable",
+        _ => "invalid_request",
+    };
+    let mut error = OAuthError { status: response.status(), ..OAuthError::new(code, description) }.response();
+    if let Some(time) = headers.get(header::RETRY_AFTER) {
+        error.headers_mut().insert(header::RETRY_AFTER, time.clone());
+    }
+    error
+}
+
 impl From<UpstreamTokenError> for OAuthError {
     fn from(error: UpstreamTokenError) -> Self {
         match error {

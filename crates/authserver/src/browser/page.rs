@@ -1,5 +1,7 @@
 //! The page that asks the user.
 
+use std::fmt::Write;
+
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -54,22 +56,24 @@ pub(super) fn document(title: &str, body: &str) -> Response<Bytes> {
 }
 
 fn body(question: &Question<'_>) -> String {
-    let name = if question.client_name.is_empty() { "An application" } else { question.client_name };
-    let name = escaped(name);
+    let name = match question.client_name.trim() {
+        "" => "an application".to_owned(),
+        name => isolated(name),
+    };
     let target = Uri::parse(question.redirect_uri);
     let place = match target {
         Some(uri) if uri.is_loopback() => "a program on this computer".to_owned(),
-        Some(uri) if !uri.host.is_empty() => escaped(uri.host),
+        Some(uri) if !uri.host.is_empty() => isolated(uri.host),
         _ => "an application on this device".to_owned(),
     };
     // The address of its document is what is known of such a client for sure.
     let identity = match Uri::parse(question.client_id) {
-        Some(uri) if uri.is("https") => format!("<dt>Described by</dt><dd>{}</dd>", escaped(uri.host)),
+        Some(uri) if uri.is("https") => format!("<dt>Described by</dt><dd>{}</dd>", isolated(uri.host)),
         _ => "<dt>Identity</dt><dd>It chose its name itself; nothing proves it.</dd>".to_owned(),
     };
     let items = |texts: Vec<String>| texts.iter().map(|text| format!("<li>{text}</li>")).collect::<String>();
     let mut abilities: Vec<String> = question.scopes.iter().map(|scope| ability(scope)).collect();
-    abilities.extend(question.resources.iter().map(|resource| format!("use {} as you", escaped(resource))));
+    abilities.extend(question.resources.iter().map(|resource| format!("use {} as you", isolated(resource))));
     let logins = match &*question.upstreams {
         [] => String::new(),
         names => {
@@ -81,7 +85,7 @@ fn body(question: &Question<'_>) -> String {
     let fields = hidden(&fields);
     format!(
         r#"<h1>Allow {name} to act for you?</h1><dl>{identity}<dt>It is sent back to</dt><dd><strong>{place}</strong><br>{}</dd><dt>It may</dt><dd><ul>{}</ul></dd>{logins}</dl><p class="quiet">If you did not start this yourself, deny it.</p><form method="post" action="{}">{fields}<button name="decision" value="deny">Deny</button><button name="decision" value="allow">Allow</button></form>"#,
-        escaped(question.redirect_uri),
+        isolated(question.redirect_uri),
         items(abilities),
         escaped(&question.action),
     )
@@ -94,7 +98,7 @@ fn ability(scope: &str) -> String {
         "profile" => "read your name".into(),
         "email" => "read your email address".into(),
         "offline_access" | "offline" => "keep its access until you end it".into(),
-        other => format!("have the permission {}", escaped(other)),
+        other => format!("have the permission {}", isolated(other)),
     }
 }
 
@@ -106,6 +110,7 @@ pub(super) fn hidden(fields: &[(&str, &str)]) -> String {
     fields.iter().map(field).collect()
 }
 
+/// A text of others. What its reader could not see could make one name or address look like another, so its code is shown.
 pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -115,13 +120,32 @@ pub(super) fn escaped(text: &str) -> String {
             '>' => escaped.push_str("&gt;"),
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
-            // Characters that change the direction of a text could make one address look like another.
-            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}' => {}
-            character if character.is_control() => escaped.push(' '),
+            // It chooses between two looks of the character before it.
+            '\u{fe0e}' | '\u{fe0f}' => {}
+            character if is_invisible(character) => {
+                write!(escaped, "⟨U+{:04X}⟩", u32::from(character)).ok();
+            }
             character => escaped.push(character),
         }
     }
     escaped
+}
+
+/// A text of others in the middle of one of ours, which it cannot reorder.
+fn isolated(text: &str) -> String {
+    format!("<bdi>{}</bdi>", escaped(text))
+}
+
+/// Whether a character has no shape of its own: what controls a text or reorders it, separators of lines, blanks that are no spaces, and
+/// what Unicode lets a font leave out (`Default_Ignorable_Code_Point`).
+fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(character,
+            '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+            | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{2800}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}'
+            | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
 #[cfg(test)]
@@ -130,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_client_cannot_put_markup_on_the_page() {
-        let evil = "\"><script>alert(1)</script>\u{202e}\u{200f}\u{61c}";
+        let evil = "\"><script>alert(1)</script>";
         let question = Question {
             client_name: evil,
             client_id: evil,
@@ -143,17 +167,49 @@ mod tests {
         };
         let response = page(&question);
         let text = String::from_utf8(response.body().to_vec()).unwrap();
-        assert!(
-            !text.contains("<script")
-                && !text.contains("<img")
-                && !text.contains(['\u{202e}', '\u{200f}', '\u{61c}']),
-            "{text}"
-        );
+        assert!(!text.contains("<script") && !text.contains("<img"), "{text}");
         assert!(text.contains("evil.example") && text.contains("Next, you log in at"));
         let policy = response.headers()[header::CONTENT_SECURITY_POLICY].to_str().unwrap();
         assert!(
             policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'"),
             "{policy}"
         );
+    }
+
+    #[test]
+    fn a_client_cannot_name_itself_in_a_way_that_its_user_cannot_see() {
+        for character in [
+            '\u{0}',
+            '\n',
+            '\u{7f}',
+            '\u{85}',
+            '\u{ad}',
+            '\u{34f}',
+            '\u{61c}',
+            '\u{115f}',
+            '\u{180e}',
+            '\u{200b}',
+            '\u{200d}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{2800}',
+            '\u{3164}',
+            '\u{fe00}',
+            '\u{feff}',
+            '\u{ffa0}',
+            '\u{fffb}',
+            '\u{1d173}',
+            '\u{e0041}',
+            '\u{e0100}',
+        ] {
+            let shown = escaped(&format!("Claude{character}"));
+            assert_eq!(shown, format!("Claude⟨U+{:04X}⟩", u32::from(character)));
+        }
+        assert_eq!(escaped("Zoë ❤\u{fe0f} שלום 日本"), "Zoë ❤ שלום 日本");
+        assert_eq!(isolated("שלום"), "<bdi>שלום</bdi>");
     }
 }

@@ -23,7 +23,7 @@ use crate::{
     AuthServer,
     browser::{Browser, Cookies, readable, set_browser},
     config::Settings,
-    limits,
+    error, limits,
     rates::Purpose,
     response,
     rules::{Parameters, Uri},
@@ -128,22 +128,26 @@ where
     let (head, body) = request.into_parts();
     let route = route(head.uri.path(), &server.settings).unwrap_or(Route::Unknown);
     // Only browsers say that they show pages.
-    let shows_pages = !route.is_for_pages() && accepts_pages(&head.headers);
+    let shows_pages = !route.is_for_pages() && accepts(&head.headers, "text/html");
+    let reads_json = route.is_for_pages() && accepts(&head.headers, "application/json");
     let is_of_page = route.is_for_pages() && head.headers.contains_key(header::ORIGIN);
-    let mut response = respond_to(server, route, head, body, peer).await;
+    let response = respond_to(server, route, head, body, peer).await;
+    let mut response = match () {
+        () if shows_pages => readable(response),
+        () if reads_json => error::described(response),
+        () => response,
+    };
     // A page sees no response without that, also none that tells it to wait.
     if is_of_page {
         cors::allow(&mut response);
     }
-    if shows_pages { readable(response) } else { response }
+    response
 }
 
-/// Whether a client shows pages.
-fn accepts_pages(headers: &HeaderMap) -> bool {
+/// Whether a client names a media type that it accepts.
+fn accepts(headers: &HeaderMap, type_: &str) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted
-        .flat_map(|value| value.split([',', ';']))
-        .any(|part| part.trim().eq_ignore_ascii_case("text/html"))
+    accepted.flat_map(|value| value.split([',', ';'])).any(|part| part.trim().eq_ignore_ascii_case(type_))
 }
 
 async fn respond_to<B>(

@@ -13,6 +13,7 @@ use futures::FutureExt;
 use http::{Method, Request, StatusCode, header};
 use http_body::Frame;
 use http_body_util::Full;
+use serde_json::Value;
 use tokio::time::Instant;
 
 use super::world::{World, authorize_path};
@@ -150,4 +151,36 @@ async fn bodies_that_never_arrive_end_and_keep_no_others_out() {
     assert_eq!(world.server.respond(request, address(3)).await.status(), StatusCode::REQUEST_TIMEOUT);
     let late = begin.elapsed() - limits::BODY_TIME;
     assert!(late < Duration::from_millis(10), "{late:?}");
+}
+
+/// RFC 6749, section 5.2: errors are JSON for clients that read it. Others get what ToolHive sends.
+#[tokio::test]
+async fn a_client_that_reads_json_gets_each_refusal_as_json() {
+    let world = World::new().await;
+    let send = async |path: &str, accept: &str, length: usize| {
+        let request = Request::post(path)
+            .header(header::ACCEPT, accept)
+            .header(header::CONTENT_TYPE, "application/x-www-form-urlencoded")
+            .header(header::ORIGIN, "https://app.example");
+        world.send(request.body(Full::from("x".repeat(length))).unwrap()).await
+    };
+    let large = limits::BODY + 1;
+    for path in ["/oauth/token", "/oauth/revoke", "/oauth/register"] {
+        let response = send(path, "application/json, */*", large).await;
+        assert_eq!(response.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        let body: Value = serde_json::from_slice(response.body()).unwrap();
+        assert_eq!(body["error"], "invalid_request", "{path}");
+        assert_eq!(response.headers()[header::ACCESS_CONTROL_ALLOW_ORIGIN], "*");
+        let other = send(path, "*/*", large).await;
+        assert_eq!(other.body(), "Request Entity Too Large");
+    }
+    let limited = loop {
+        let response = send("/oauth/register", "application/json", 1).await;
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            break response;
+        }
+    };
+    let body: Value = serde_json::from_slice(limited.body()).unwrap();
+    assert_eq!(body["error"], "temporarily_unavailable");
+    assert_eq!(limited.headers()[header::RETRY_AFTER], "1");
 }
