@@ -134,6 +134,14 @@ migration: for-node ## Migrate from ToolHive's operator and proxies to skep's an
 	$(progress) 'Migrating'
 	@$(node) --toolhive "$$(cd hack/toolhive && GOFLAGS=-mod=readonly GOSUMDB=off GOWORK=off go list -m -f '{{.Dir}}' github.com/stacklok/toolhive)"
 
+# Each file of the suites has its line, so a failure in one does not end the others, or fail the target: docs/conformance.md has what to expect.
+.PHONY: toolhive-e2e
+toolhive-e2e: for-node ## Run ToolHive's end-to-end suites, unchanged, against skep on a real node (as root; hours; CASE=part of the name of a file)
+	$(progress) 'Building the suites, and images under the names that they pull'
+	@hack/toolhive-e2e
+	$(progress) 'Running the suites'
+	@$(node) --shell <<<'exec hack/toolhive-e2e run $(CASE)'
+
 # Prerequisites of the targets above.
 .PHONY: for-node
 for-node: plain
