@@ -30,8 +30,10 @@ pub(crate) const FORMER: usize = 10_000;
 pub(crate) const RESTARTS: usize = 20;
 /// How much of the last words of a container is kept.
 pub(crate) const LAST_WORDS: usize = 512;
-/// How many users are signed in. Beyond that, the one who signed in first is signed out.
+/// How many sessions users have in all. Beyond that, the user with most loses their oldest.
 pub(crate) const SESSIONS: usize = 256;
+/// How many of them are of one user. Beyond that, their oldest ends.
+pub(crate) const SESSIONS_OF_USER: usize = 16;
 /// How long a user stays signed in.
 pub(crate) const SESSION_TIME: Duration = Duration::from_secs(60 * 60);
 /// How many tokens are verified at once.

@@ -16,12 +16,12 @@ use kube::{Api, Client, Config, api::PostParams, config::AuthInfo};
 use serde::Deserialize;
 use serde_json::json;
 use skep_auth::Places;
-use skep_gateway::http::{Body, response};
+use skep_gateway::http::{Body, is_this_machine, response};
 use tracing::debug;
 
 use super::{
     Rejected, bearer,
-    login::{Failure, Login},
+    login::{Failure, Finished, Login},
     rights::Rights,
     text,
     users::{User, Users, session_time},
@@ -133,13 +133,17 @@ impl ClusterAccess {
         let finished = async {
             let query =
                 Some(query).filter(|query| query.len() <= limits::CALLBACK).ok_or(Failure::Unknown)?;
-            let token = login.finish(cookie(headers, LOGIN_COOKIE), query, peer).await?;
-            self.open_session(&token, peer).await.map_err(|_| Failure::Cluster)
+            let Finished { token, state } = login.finish(cookie(headers, LOGIN_COOKIE), query, peer).await?;
+            let opened = self.open_session(&token, peer).await;
+            opened.map(|session| (session, state)).map_err(|_| Failure::Cluster)
         };
         let (page, session) = match finished.await {
-            // Browsers do not send what follows the #, and the page removes it from the address.
-            Ok(session) if is_local(headers) => (format!("/#token={}", session.id), None),
-            Ok(session) => ("/".to_owned(), Some(session.cookie())),
+            // Browsers do not send what follows the #, and the page removes it from the address. The state tells the page that it has
+            // begun this login.
+            Ok((session, state)) if is_local(headers) => {
+                (format!("/#token={}&state={state}", session.id), None)
+            }
+            Ok((session, _)) => ("/".to_owned(), Some(session.cookie())),
             Err(failure) => (format!("/#login={}", failure.name()), None),
         };
         let mut response = response::empty(StatusCode::SEE_OTHER);
@@ -222,15 +226,7 @@ fn session(headers: &HeaderMap) -> Option<&str> {
 
 /// Whether the browser has reached the console at an address of its own machine.
 fn is_local(headers: &HeaderMap) -> bool {
-    let host = text(headers, &header::HOST).unwrap_or_default();
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _)) => address,
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let name = name.trim_end_matches('.').to_ascii_lowercase();
-    name == "localhost"
-        || name.ends_with(".localhost")
-        || name.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+    text(headers, &header::HOST).is_some_and(is_this_machine)
 }
 
 impl Session {
@@ -276,24 +272,5 @@ mod tests {
         let by_header = |peer| access.user(&bearer, peer).now_or_never().map(|found| found.err());
         assert_eq!(by_header(stranger), Some(Some(Rejected::Busy)), "nor has it more by another path");
         assert_eq!(by_header(user), None);
-    }
-
-    #[test]
-    fn the_browsers_own_machine_is_known_by_its_names() {
-        let is_local = |host: &str| is_local(&HeaderMap::from_iter([(header::HOST, host.parse().unwrap())]));
-        for host in [
-            "localhost",
-            "localhost:8080",
-            "LOCALHOST.:1",
-            "a.localhost:1",
-            "127.0.0.1:8080",
-            "127.1.2.3",
-            "[::1]:8080",
-        ] {
-            assert!(is_local(host), "{host}");
-        }
-        for host in ["", "console.example", "localhost.example:8080", "10.0.0.1:8080", "[2001:db8::1]:80"] {
-            assert!(!is_local(host), "{host}");
-        }
     }
 }

@@ -61,6 +61,15 @@ impl Failure {
     }
 }
 
+/// A login that has ended well.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finished {
+    /// The ID token.
+    pub(super) token: String,
+    /// The `state` of its request.
+    pub(super) state: String,
+}
+
 /// What the provider sends back.
 #[derive(Default)]
 struct Returned {
@@ -110,13 +119,13 @@ impl Login {
         }
     }
 
-    /// The ID token of the login that this browser began.
+    /// Ends the login that this browser began.
     pub(super) async fn finish(
         &self,
         id: Option<&str>,
         query: &str,
         peer: IpAddr,
-    ) -> Result<String, Failure> {
+    ) -> Result<Finished, Failure> {
         let id = id.filter(|id| is_recent(id, now())).ok_or(Failure::Unknown)?;
         let Returned { code, state, issuer } = returned(query);
         let secrets = self.secrets(id);
@@ -127,7 +136,7 @@ impl Login {
         }
         let code = code.ok_or(Failure::Refused)?;
         let _place = self.places.take(peer).ok_or(Failure::Provider)?;
-        self.provider.id_token(&code, issuer.as_deref(), &secrets).await.map_err(|error| {
+        let token = self.provider.id_token(&code, issuer.as_deref(), &secrets).await.map_err(|error| {
             warn!(%error, provider = self.host(), "a login has failed");
             match error {
                 LoginError::Fetch(_) | LoginError::Metadata(_) => Failure::Provider,
@@ -135,7 +144,8 @@ impl Login {
                     Failure::Refused
                 }
             }
-        })
+        })?;
+        Ok(Finished { token, state: secrets.state })
     }
 
     fn secrets(&self, id: &str) -> LoginSecrets {

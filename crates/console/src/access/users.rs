@@ -59,13 +59,24 @@ impl Users {
         None
     }
 
-    /// Adds a user. If there are too many, the one who signed in first is signed out.
+    /// Adds a session of a user. One who has too many loses their oldest, and if there are too many in all, the user with most does.
     pub(super) fn add(&self, credential: &str, user: Arc<User>) {
         let mut users = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         users.retain(|_, user| user.is_signed_in());
-        if users.len() >= limits::SESSIONS {
-            let first = users.iter().min_by_key(|(_, user)| user.since).map(|(key, _)| key.clone());
-            first.and_then(|key| users.remove(&key));
+        let mut counts = HashMap::<&str, usize>::new();
+        for user in users.values() {
+            *counts.entry(&user.name).or_default() += 1;
+        }
+        let is_at_most = counts.get(&*user.name).is_some_and(|count| *count >= limits::SESSIONS_OF_USER);
+        let loser = match counts.into_iter().max_by_key(|(_, count)| *count) {
+            _ if is_at_most => Some(user.name.clone()),
+            Some((most, _)) if users.len() >= limits::SESSIONS => Some(most.to_owned()),
+            _ => None,
+        };
+        if let Some(loser) = loser {
+            let sessions = users.iter().filter(|(_, user)| user.name == loser);
+            let oldest = sessions.min_by_key(|(_, user)| user.since).map(|(key, _)| key.clone());
+            oldest.and_then(|key| users.remove(&key));
         }
         users.insert(key(credential), user);
     }
@@ -84,6 +95,38 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    fn user(name: &str) -> Arc<User> {
+        let config = kube::Config::new("http://127.0.0.1:1".parse().unwrap());
+        let rights = Rights::new(kube::Client::try_from(config).unwrap());
+        Arc::new(User::new(name.into(), rights, limits::SESSION_TIME))
+    }
+
+    #[tokio::test]
+    async fn a_user_who_signs_in_without_end_ends_their_own_oldest_sessions() {
+        let users = Users::default();
+        users.add("of-ann", user("ann"));
+        for number in 0..2 * limits::SESSIONS {
+            users.add(&format!("of-bob-{number}"), user("bob"));
+        }
+        assert!(users.find("of-ann").is_some());
+        let last = 2 * limits::SESSIONS - 1;
+        let oldest = last + 1 - limits::SESSIONS_OF_USER;
+        assert!(users.find(&format!("of-bob-{last}")).is_some());
+        assert!(users.find(&format!("of-bob-{oldest}")).is_some());
+        assert!(users.find(&format!("of-bob-{}", oldest - 1)).is_none());
+    }
+
+    #[tokio::test]
+    async fn many_users_with_many_sessions_end_none_of_one_with_few() {
+        let users = Users::default();
+        users.add("of-ann", user("ann"));
+        for number in 0..2 * limits::SESSIONS {
+            users.add(&number.to_string(), user(&format!("user-{}", number % 32)));
+        }
+        assert!(users.find("of-ann").is_some());
+        assert!(users.0.lock().unwrap().len() <= limits::SESSIONS);
+    }
 
     #[test]
     fn a_session_ends_with_its_token_and_lasts_an_hour_at_most() {

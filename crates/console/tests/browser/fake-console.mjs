@@ -73,7 +73,7 @@ class FakeConsole {
     const path = url.pathname.split("/").slice(2).map(decodeURIComponent);
     if (path[0] === "session" && request.method === "POST") return this.signIn(request, response);
     if (path[0] === "login" && this.provider)
-      return json(response, 200, { location: `${this.origin}/login/callback?as=${this.user}` });
+      return json(response, 200, { location: `${this.origin}/login/callback?as=${this.user}&state=of-${this.user}` });
     const credential = this.mode === "local" ? this.token : this.isSignedIn && SESSION;
     const isAllowed = request.headers.authorization === `Bearer ${credential}`;
     if (!isAllowed) return json(response, 401, { error: "not signed in", mode: this.mode, provider: this.provider });
@@ -105,7 +105,9 @@ class FakeConsole {
   /** The page of the provider is left out: it sends the browser back at once. */
   finishLogin(url, response) {
     this.isSignedIn = url.searchParams.get("as") === "alice";
-    response.writeHead(303, { Location: this.isSignedIn ? `/#token=${SESSION}` : "/#login=refused" }).end();
+    const state = url.searchParams.get("state");
+    const page = this.isSignedIn ? `/#token=${SESSION}&state=${state}` : "/#login=refused";
+    response.writeHead(303, { Location: page }).end();
   }
 
   async signIn(request, response) {

@@ -12,7 +12,7 @@ import { signInPage } from "./pages/sign-in.js";
 import { returnToPlace, takeFailure } from "./place.js";
 import { route } from "./router.js";
 import { Store } from "./store.js";
-import { replaceToken, shareToken, takeToken } from "./token.js";
+import { acceptOffer, refuseOffer, replaceToken, shareToken, takeOffer } from "./token.js";
 
 /**
  * @typedef {{store: Store, live: Live, expire: (error: unknown) => void}} Context
@@ -112,10 +112,22 @@ function expire(error) {
   show("Sign in", signInPage(mode, provider, takeFailure(), start), true);
 }
 
-async function start() {
-  takeToken();
+/** Signs in with what this tab has, or else with what its address has offered. */
+async function signedIn() {
+  takeOffer();
   try {
     const session = await api.session();
+    refuseOffer();
+    return session;
+  } catch (error) {
+    if (!(error instanceof api.ApiError && error.status === 401 && acceptOffer(error.mode))) throw error;
+    return api.session();
+  }
+}
+
+async function start() {
+  try {
+    const session = await signedIn();
     fill(links, outside(session.links));
     fill(account, session.user && foreign(session.user), session.mode === "cluster" && button("Sign out", leave));
     isSignedIn = true;

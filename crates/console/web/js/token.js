@@ -3,7 +3,14 @@
 // of the address, as a fragment, which browsers never send. There is no cookie, because all ports of a host share cookies.
 
 const PLACE = "skep.token";
-let token = stored();
+/** What the login is known by that this tab has begun. */
+const LOGIN = "skep.login";
+/** What the tokens of sessions begin with. */
+const SESSION = "skep-session-";
+let token = stored(PLACE);
+/** What an address has offered, until it is known whether to take it.
+ * @type {{token: string, state: string} | null} */
+let offered = null;
 /** Tokens that the console did not accept: they are of an earlier run on the same port.
  * @type {Set<string>} */
 const refused = new Set();
@@ -11,17 +18,47 @@ const refused = new Set();
  * @type {BroadcastChannel | null} */
 let tabs = null;
 
-/**
- * Takes the token out of the address, so that it is neither shown nor part of the history.
- * @returns {boolean} whether there was one
- */
-export function takeToken() {
-  const found = /^#token=(.+)$/.exec(location.hash);
-  if (!found) return false;
+/** Takes a token out of the address, so that it is neither shown nor part of the history. Who wrote the address is not known yet. */
+export function takeOffer() {
+  const found = /^#token=([^&]+)(?:&state=(.+))?$/.exec(location.hash);
+  if (!found) return;
   history.replaceState(null, "", "#/");
-  keep(decodeURIComponent(found[1]));
+  offered = { token: decodeURIComponent(found[1]), state: decodeURIComponent(found[2] ?? "") };
+}
+
+/**
+ * Uses a token that the address has offered, at a console that has not accepted the one of this tab. The address of a local console is
+ * known to nobody but its user. A cluster's anyone may link to, with a session of their own: there, a session must come from the login
+ * that this tab has begun.
+ * @param {string} mode
+ * @returns {boolean} whether there is one to use
+ */
+export function acceptOffer(mode) {
+  const offer = offered;
+  offered = null;
+  if (!offer) return false;
+  if (mode === "cluster") {
+    const begun = stored(LOGIN);
+    store(LOGIN, "");
+    if (!begun || offer.state !== begun || !offer.token.startsWith(SESSION)) return false;
+  }
+  keep(offer.token);
   tabs?.postMessage({ token });
   return true;
+}
+
+/** A token is not needed: this tab is signed in. */
+export function refuseOffer() {
+  offered = null;
+  store(LOGIN, "");
+}
+
+/**
+ * Remembers which login this tab has begun.
+ * @param {string} location where it goes on
+ */
+export function keepLogin(location) {
+  store(LOGIN, new URL(location).searchParams.get("state") ?? "");
 }
 
 /**
@@ -49,11 +86,7 @@ export function replaceToken() {
 /** @param {string} value */
 export function keep(value) {
   token = value;
-  try {
-    sessionStorage.setItem(PLACE, token);
-  } catch {
-    // Without storage the token lasts until the page is loaded again.
-  }
+  store(PLACE, token);
 }
 
 /** @returns {Record<string, string>} headers of every request to the console */
@@ -61,10 +94,23 @@ export function authorization() {
   return token ? { Authorization: `Bearer ${token}` } : {};
 }
 
-function stored() {
+/** @param {string} place */
+function stored(place) {
   try {
-    return sessionStorage.getItem(PLACE) ?? "";
+    return sessionStorage.getItem(place) ?? "";
   } catch {
     return "";
+  }
+}
+
+/**
+ * @param {string} place
+ * @param {string} value
+ */
+function store(place, value) {
+  try {
+    sessionStorage.setItem(place, value);
+  } catch {
+    // Without storage the token lasts until the page is loaded again.
   }
 }

@@ -11,6 +11,7 @@ mod panics;
 mod places;
 pub mod response;
 mod serve;
+mod this_machine;
 mod well_known;
 mod write_timeout;
 
@@ -19,4 +20,5 @@ pub use body::{Body, BodyError, Ended, Observed, Observer};
 pub use places::ConnectionLimits;
 pub use response::ErrorResponse;
 pub use serve::{Service, serve, serve_within};
+pub use this_machine::is_this_machine;
 pub use well_known::WellKnown;

@@ -41,6 +41,55 @@ browserTest(
   },
 );
 
+browserTest(
+  "a link with the session or the token of another user signs nobody in at a console in a cluster",
+  { mode: "cluster", provider: "idp.example" },
+  async ({ page, console }) => {
+    await page.waitForSelector("#token");
+    console.isSignedIn = true;
+    const links = ["#token=skep-session-of-alice", "#token=skep-session-of-alice&state=of-mallory", "#token=eyJ.of.mallory"];
+    const isRefused = async (link) => {
+      const before = console.requests.length;
+      await page.goto(`${console.origin}/${link}`);
+      await page.waitForFunction(() => location.hash === "#/");
+      await page.waitForSelector("#token");
+      assert.ok(console.requests.length > before);
+      assert.equal(await page.evaluate(() => sessionStorage.getItem("skep.token")), "");
+    };
+    for (const link of links) {
+      await isRefused(link);
+      await page.goto("about:blank");
+    }
+    // Nor while a login of this tab goes on, which the user has given up.
+    await page.goto(`${console.origin}/`);
+    await page.waitForSelector("#token");
+    await page.evaluate(() => sessionStorage.setItem("skep.login", "of-alice"));
+    for (const link of links) {
+      await isRefused(link);
+      await page.evaluate(() => sessionStorage.setItem("skep.login", "of-alice"));
+    }
+  },
+);
+
+for (const mode of ["local", "cluster"]) {
+  browserTest(`a link with another token does not replace what signs a tab in (${mode})`, { mode }, async (fixture) => {
+    const { page, console } = fixture;
+    if (mode === "cluster") {
+      await page.waitForSelector("#token");
+      await page.$eval("#token", (area) => (area.value = "good"));
+      await press(page, "Sign in");
+    }
+    await page.waitForSelector("tbody tr");
+    const token = () => page.evaluate(() => sessionStorage.getItem("skep.token"));
+    const before = await token();
+    await page.goto(`${console.origin}/#token=skep-session-of-mallory&state=x`);
+    await page.waitForFunction(() => location.hash === "#/");
+    await page.waitForSelector("tbody tr");
+    assert.ok(before);
+    assert.equal(await token(), before);
+  });
+}
+
 browserTest("a session that ends leads to the sign-in", { mode: "cluster" }, async ({ page, console }) => {
   await page.waitForSelector("#token");
   await page.$eval("#token", (area) => (area.value = "good"));

@@ -4,6 +4,7 @@
 import { logIn, signIn } from "../api.js";
 import { button, element, fill, foreign } from "../dom.js";
 import { keepPlace } from "../place.js";
+import { keepLogin } from "../token.js";
 
 /** Why the browser comes back from the provider without a session. */
 const FAILURES = {
@@ -49,6 +50,7 @@ function loginButton(provider, failure) {
     try {
       const location_ = await logIn();
       keepPlace();
+      keepLogin(location_);
       location.assign(location_);
     } catch (error) {
       fill(fault, foreign(error instanceof Error ? error.message : String(error)));

@@ -42,8 +42,8 @@ impl Front {
 fn described_list(body: &[u8]) -> Option<Vec<u8>> {
     let tools = tools_in(body);
     let own = tools.iter().find(|tool| runs_scripts(tool))?;
-    let text = std::str::from_utf8(body).ok()?;
-    Some(text.replacen(own.as_str(), &described_tool(&tools)?, 1).into_bytes())
+    let (before, after) = (body.get(..own.range().start)?, body.get(own.range().end..)?);
+    Some([before, described_tool(&tools)?.as_bytes(), after].concat())
 }
 
 /// The tool that runs scripts, with the description for all others of these, if it is one of them.
@@ -149,6 +149,16 @@ mod tests {
             lines,
             ["- call_tool(\"len\", x=None)", "- d()", &shortened, "- a_b(id, limit=None) [a.b]: Reads"]
         );
+    }
+
+    /// A tool of a backend may contain the same text, where it is none of the list.
+    #[test]
+    fn the_tool_of_the_list_is_described_and_no_copy_of_it() {
+        let copy: Value = serde_json::from_str(&tool()).unwrap();
+        let list = list(vec![json!({"_meta": {"x": copy}, "name": "a"})]);
+        let described: Value = serde_json::from_slice(&described_list(list.as_bytes()).unwrap()).unwrap();
+        assert_eq!(described["result"]["tools"][0]["_meta"]["x"], copy);
+        assert!(description_in(&list).ends_with("- a()"));
     }
 
     #[test]
