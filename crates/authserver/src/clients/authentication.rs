@@ -4,8 +4,7 @@ use std::{net::IpAddr, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, header};
-use serde_json::{Map, Value};
-use skep_auth::verified_by;
+use skep_auth::{SignedToken, verified_by};
 
 use crate::{
     AuthServer,
@@ -52,7 +51,16 @@ impl AuthServer {
         }
         let assertion = match (&client.keys, presented.method) {
             (Some(keys), Method::PrivateKeyJwt) => {
-                Some(self.signed(&client, keys, &presented).ok_or_else(refused)?)
+                let text = presented.secret.as_deref().ok_or_else(refused)?;
+                let signed = match verified_by(keys, text) {
+                    Ok(signed) => signed,
+                    Err(_) => {
+                        let renewed = self.renewed(&client.id, peer).await?.ok_or_else(refused)?;
+                        verified_by(renewed.keys.as_ref().ok_or_else(refused)?, text)
+                            .map_err(|_| refused())?
+                    }
+                };
+                Some(self.assertion(&client, &signed).ok_or_else(refused)?)
             }
             _ if is_authentic(&client, &presented) => None,
             _ => return Err(refused()),
@@ -60,14 +68,8 @@ impl AuthServer {
         Ok(Authenticated { client, assertion })
     }
 
-    /// The assertion that the client signed for this server.
-    fn signed(
-        &self,
-        client: &Client,
-        keys: &Map<String, Value>,
-        presented: &Presented,
-    ) -> Option<(String, Duration)> {
-        let signed = verified_by(keys, presented.secret.as_deref()?).ok()?;
+    /// The assertion that the client signed, if it is for this server.
+    fn assertion(&self, client: &Client, signed: &SignedToken) -> Option<(String, Duration)> {
         let endpoint = self.settings.token_endpoint();
         let (audiences, now) = ([&*self.settings.issuer, &endpoint], self.clock.now());
         let (id, life) = client_assertion(&signed.claims, &client.id, &audiences, now)?;

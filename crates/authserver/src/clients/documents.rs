@@ -42,6 +42,8 @@ pub(crate) struct Documents {
 struct Known {
     client: Client,
     version: Option<HeaderValue>,
+    /// When it was fetched, in seconds since 1970.
+    fetched_at: u64,
     /// Until when it is used without another look at the document, in seconds since 1970.
     fresh_until: u64,
     /// Until when it is used if the document cannot be fetched.
@@ -151,6 +153,25 @@ impl Documents {
         }
     }
 
+    /// The same for a client whose keys, as they are known, have not signed what it has sent: it may have new ones. That is looked for
+    /// now and then only, as anyone can send what nobody has signed.
+    pub(super) async fn renewed(
+        &self,
+        id: &str,
+        peer: IpAddr,
+        settings: &Settings,
+        clock: &Clock,
+    ) -> Result<Option<Client>, Unavailable> {
+        let now = clock.now();
+        if let Some(known) = self.known().get_mut(id)
+            && now >= known.fetched_at + limits::DOCUMENT_PAUSE.as_secs()
+        {
+            // The keys may have changed where the document has not.
+            (known.fresh_until, known.version) = (now, None);
+        }
+        self.client(id, peer, settings, clock).await
+    }
+
     /// Fetches a document, together with all others who wait for it.
     async fn fetch(
         &self,
@@ -221,7 +242,7 @@ impl Documents {
         let usable_until = fresh_until + limits::DOCUMENT_LIFE.as_secs();
         let known = self.known().get(id).cloned();
         if let Some(known) = known.filter(|_| response.status() == StatusCode::NOT_MODIFIED) {
-            return Ok(Known { fresh_until, usable_until, ..known });
+            return Ok(Known { fetched_at: now, fresh_until, usable_until, ..known });
         }
         if response.status() != StatusCode::OK {
             return Err(refused(&format!("it has the status {}", response.status())));
@@ -236,7 +257,7 @@ impl Documents {
             client.keys = Some(self.keys(metadata, settings).await?);
         }
         let version = response.headers().get(header::ETAG).cloned();
-        Ok(Known { client, version, fresh_until, usable_until })
+        Ok(Known { client, version, fetched_at: now, fresh_until, usable_until })
     }
 
     /// The keys that a document has or names. They are fetched under the same conditions as the document.

@@ -45,6 +45,13 @@ impl AuthServer {
             _ => Ok(self.store.client(id).await?),
         }
     }
+
+    /// A client with a document, whose keys may have changed.
+    async fn renewed(&self, id: &str, peer: IpAddr) -> Result<Option<Client>, OAuthError> {
+        let Some(documents) = &self.documents else { return Ok(None) };
+        let client = documents.renewed(id, peer, &self.settings, &self.clock).await;
+        client.map_err(|Unavailable| OAuthError::unavailable())
+    }
 }
 
 impl Client {

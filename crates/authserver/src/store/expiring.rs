@@ -66,6 +66,11 @@ impl<V> Expiring<V> {
         self.entries.get(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }
 
+    /// When an entry expires.
+    pub(super) fn until(&self, key: &str) -> Option<u64> {
+        self.entries.get(key).map(|(_, until)| *until)
+    }
+
     pub(super) fn get_mut(&mut self, key: &str, now: u64) -> Option<&mut V> {
         self.entries.get_mut(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }

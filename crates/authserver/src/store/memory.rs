@@ -227,7 +227,10 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         // A user who ends sessions without end has their own oldest forgotten.
         let user = rows.user_of(session, providers, now);
-        rows.ended.put(session, ((), 1), user, (now, now + life.as_secs()));
+        // It has ended for as long as it has rows: these stay, for the next login of the user.
+        let ends = providers.iter().filter_map(|provider| rows.upstreams.until(&pair(session, provider)));
+        let until = ends.fold(now + life.as_secs(), u64::max);
+        rows.ended.put(session, ((), 1), user, (now, until));
         rows.refresh.remove(&family(session));
         for provider in providers {
             rows.connections.remove(&pair(session, provider));

@@ -89,8 +89,8 @@ pub(crate) trait Store: Send + Sync {
     /// while whoever sends it has stolen it.
     async fn deliver(&self, new: &str, session: &str) -> Result<()>;
 
-    /// Ends a session: it has no refresh token any more, none of its tokens is accepted for this long, and it is not connected
-    /// to these providers any more.
+    /// Ends a session: it has no refresh token any more, and is not connected to these providers any more. None of its tokens is
+    /// accepted for this long, and for as long as it has rows at them.
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()>;
     async fn is_ended(&self, session: &str) -> Result<bool>;
 

@@ -5,7 +5,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::world::{REDIRECT, RESOURCE, Visitor, World, config};
-use crate::config::{Delegate, Settings};
+use crate::{
+    config::{Delegate, Settings},
+    limits,
+};
 
 const EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const JWT: &str = "urn:ietf:params:oauth:token-type:jwt";
@@ -178,4 +181,15 @@ async fn a_client_with_keys_in_its_document_signs_an_assertion_for_each_request(
     let refresh = tokens["refresh_token"].as_str().unwrap();
     let (status, _) = world.refresh(&id, refresh, &[type_, ("client_assertion", &right)]).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED, "the assertion was used twice");
+    // Its keys change before its document is to be fetched again.
+    world.provider.rotate();
+    world.provider.retire();
+    world.server.clock.advance(limits::DOCUMENT_PAUSE);
+    let newest = signed(&id, &format!("{ISSUER}/oauth/token"));
+    let (status, body) = world.refresh(&id, refresh, &[type_, ("client_assertion", &newest)]).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+    let fetched = world.provider.requests("/c.json").len();
+    let (status, _) = world.refresh(&id, refresh, &[type_, ("client_assertion", "e30.e30.x")]).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    assert_eq!(world.provider.requests("/c.json").len(), fetched, "anyone can send that");
 }

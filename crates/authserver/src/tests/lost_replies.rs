@@ -4,7 +4,7 @@
 
 use std::{
     collections::VecDeque,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 use super::{
     flow::{Flow, STEPS, Servers},
-    stores::{PASSWORD, row, settings},
+    stores::{PASSWORD, pending, row, settings},
     world::World,
 };
 use crate::{
@@ -305,5 +305,26 @@ async fn a_reply_that_comes_twice_is_taken_for_no_other() {
             }
             assert!(store.is_ended("ended").await.unwrap() && !store.is_ended("ann").await.unwrap());
         }
+    }
+}
+
+/// The page tells the user to load it again in a moment.
+#[tokio::test]
+async fn a_login_goes_on_when_its_page_is_loaded_again_after_a_lost_reply() {
+    let network = Network::default();
+    let (_redis, store) = store_behind(&network).await;
+    let address = IpAddr::from([203, 0, 113, 9]);
+    for fate in [Fate::NoReply, Fate::Outage(600)] {
+        store.put_pending("state", &pending("of-ann"), address).await.unwrap();
+        network.fates.lock().unwrap().push_back(fate);
+        let mut taken = store.take_pending("state", address).await;
+        assert!(taken.is_err(), "{fate:?}");
+        let until = Instant::now() + Duration::from_secs(20);
+        while !matches!(taken, Ok(Some(_))) && Instant::now() < until {
+            sleep(Duration::from_millis(20)).await;
+            taken = store.take_pending("state", address).await;
+        }
+        assert_eq!(taken.unwrap().map(|pending| pending.state).as_deref(), Some("of-ann"), "{fate:?}");
+        assert!(store.take_pending("state", address).await.unwrap().is_none(), "it is taken once: {fate:?}");
     }
 }

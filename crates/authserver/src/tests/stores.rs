@@ -7,6 +7,7 @@ use futures::future::join_all;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use skep_testkit::Redis;
+use tokio::time::sleep;
 
 use crate::{
     clock::Clock,
@@ -189,6 +190,12 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     assert_eq!(store.lock("other", "next", LIFE).await, Ok(true));
     store.unlock("k", &holder.to_string()).await.unwrap();
     assert_eq!(store.lock("k", "next", LIFE).await, Ok(true));
+    // A session that has ended does not come back while it has rows.
+    store.put_upstream("over", &row("at"), LIFE).await.unwrap();
+    store.end_session("over", &["corp"], Duration::from_secs(1)).await.unwrap();
+    sleep(Duration::from_millis(2100)).await;
+    assert_eq!(store.is_ended("over").await, Ok(true));
+    assert!(store.sessions("ann", &["corp"]).await.unwrap().iter().all(|session| session.id != "over"));
 }
 
 fn client(id: usize) -> Client {

@@ -5,13 +5,14 @@ mod failure;
 mod place;
 mod scripts;
 
-use std::{net::IpAddr, time::Duration};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use redis::{Cmd, FromRedisValue, cmd};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use skep_auth::Seal;
+use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
 
@@ -22,9 +23,12 @@ use super::{
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
 
+/// How long in between an operation is undone again, if Redis is unavailable.
+const PAUSE: Duration = Duration::from_millis(100);
+
 /// The store.
 pub(crate) struct RedisStore {
-    connection: Connection,
+    connection: Arc<Connection>,
     prefix: String,
     seal: Seal,
     clock: Clock,
@@ -34,7 +38,7 @@ impl RedisStore {
     pub(crate) fn new(settings: RedisSettings, clock: Clock) -> std::result::Result<Self, String> {
         let seal = Seal::new(settings.key.as_ref())?;
         let prefix = settings.prefix.clone();
-        Ok(Self { connection: Connection::new(&settings)?, prefix, seal, clock })
+        Ok(Self { connection: Arc::new(Connection::new(&settings)?), prefix, seal, clock })
     }
 
     fn key(&self, parts: &[&str]) -> String {
@@ -69,6 +73,17 @@ impl RedisStore {
         let known: Option<String> = self.query(&command).await?;
         // The same command may have been executed before, and only its response is lost.
         Ok(known.is_none_or(|known| known == holder))
+    }
+
+    /// Undoes the taking of a row whose reply was lost: its user is told to try again.
+    fn put_back(&self, keys: [String; 2]) {
+        let connection = self.connection.clone();
+        tokio::spawn(async move {
+            let until = Instant::now() + limits::TAKEN_LIFE;
+            while connection.query::<()>(&scripts::put_back(&keys)).await.is_err() && Instant::now() < until {
+                sleep(PAUSE).await;
+            }
+        });
     }
 
     fn doubt_key(&self, user: &str, client: &str) -> String {
@@ -192,8 +207,14 @@ impl Store for RedisStore {
     async fn take_pending(&self, state: &str, address: IpAddr) -> Result<Option<Pending>> {
         let [row, of_address, all, _] = self.shared_keys(self.key(&["pending", state]), "logins", address);
         let taken = self.key(&["pending", "taken", &Uuid::new_v4().to_string()]);
-        let text: Option<String> = self.query(&scripts::take(&[row, taken, of_address, all])).await?;
-        Ok(text.and_then(|text| parsed(&text)))
+        let command = scripts::take(&[row.clone(), taken.clone(), of_address, all]);
+        match self.query::<Option<String>>(&command).await {
+            Ok(text) => Ok(text.and_then(|text| parsed(&text))),
+            Err(error) => {
+                self.put_back([taken, row]);
+                Err(error)
+            }
+        }
     }
 
     async fn put_code(&self, signature: &str, grant: &Grant, life: Duration) -> Result<()> {

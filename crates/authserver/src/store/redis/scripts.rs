@@ -43,8 +43,11 @@ if redis.call('HGET', KEYS[1], 'current') == ARGV[1] then
 end
 return 1";
 
+/// It has ended for as long as it has rows: these stay, for the next login of the user.
 const END_SESSION: &str = "
-redis.call('SET', KEYS[1], '1', 'EX', ARGV[1])
+local life = tonumber(ARGV[1])
+for index = 2, #ARGV do life = math.max(life, redis.call('TTL', ARGV[index])) end
+redis.call('SET', KEYS[1], '1', 'EX', life)
 redis.call('DEL', KEYS[2])
 for index = 2, #ARGV do redis.call('ZREM', KEYS[3], ARGV[index]) end
 return 1";
@@ -225,6 +228,20 @@ return redis.call('GET', KEYS[2])";
 pub(super) fn take(keys: &[String; 4]) -> Cmd {
     let mut command = script(TAKE, keys);
     command.arg(limits::TAKEN_LIFE.as_secs());
+    command
+}
+
+const PUT_BACK: &str = "
+if redis.call('EXISTS', KEYS[1]) == 1 then
+  redis.call('RENAME', KEYS[1], KEYS[2])
+  redis.call('EXPIRE', KEYS[2], ARGV[1])
+end
+return 1";
+
+/// Gives a row that was taken its former name.
+pub(super) fn put_back(keys: &[String; 2]) -> Cmd {
+    let mut command = script(PUT_BACK, keys);
+    command.arg(limits::PENDING_LIFE.as_secs());
     command
 }
 
