@@ -162,6 +162,14 @@ fuzz: ## Fuzz the parsers of untrusted input, for a minute (FUZZ_SECONDS=60)
 	$(progress) 'Fuzzing'
 	@fuzz/run
 
+CRATES ?= authz auth converge workflow
+SHARD ?= 0/1
+.PHONY: mutants
+mutants: ## Change the code of CRATES="authz auth converge workflow" in small ways, and list what no test notices: hours, or SHARD=0/8 of it
+	@hack/tools cargo-mutants >/dev/null
+	$(progress) 'Testing changed code'
+	cargo mutants $(CRATES:%=--package skep-%) --shard $(SHARD) --test-tool nextest --output target
+
 .PHONY: conformance
 conformance: ## Run the official conformance suite, and third-party clients and servers, through the proxy
 	@hack/tools cargo-nextest >/dev/null
