@@ -69,6 +69,8 @@ where
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(idle.time)
             .pool_max_idle_per_host(idle.connections)
+            // Some servers look for a name as it is usually written, although its case has no meaning.
+            .http1_title_case_headers(true)
             .http2_keep_alive_interval(SILENCE)
             .http2_keep_alive_timeout(SILENCE)
             .http2_initial_stream_window_size(WINDOW)

@@ -62,7 +62,8 @@ async fn a_proxy_gets_a_tunnel_for_https_and_the_whole_address_for_http() {
     assert!(forwarded.starts_with("HTTP/1.1 /mcp?a=1 ") && forwarded.ends_with(" body"), "{forwarded}");
     let head = &proxy.heads()[1];
     assert!(head.starts_with(&format!("POST http://{target}/mcp?a=1 HTTP/1.1\r\n")), "{head}");
-    assert!(head.contains("proxy-authorization: Basic dXNlcjpzZWNyZXQ=\r\n"), "{head}");
+    assert!(head.contains("\r\nProxy-Authorization: Basic dXNlcjpzZWNyZXQ=\r\n"), "{head}");
+    assert!(head.contains("\r\nX-Own: 1\r\n"), "names are written as usual: {head}");
     assert!(!head.contains("password"), "{head}");
     for seen in [seen, forwarded] {
         assert!(seen.contains("x-own") && !seen.contains("proxy-authorization"), "{seen}");
