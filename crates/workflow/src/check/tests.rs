@@ -29,6 +29,10 @@ fn valid() -> Value {
 
 /// The errors of the valid workflow with one change, by a JSON pointer. Null removes.
 fn errors(pointer: &str, value: Value) -> Vec<String> {
+    check(&changed(pointer, value)).iter().map(ToString::to_string).collect()
+}
+
+fn changed(pointer: &str, value: Value) -> CompositeTool {
     let mut tool = valid();
     let (parent, name) = pointer.rsplit_once('/').unwrap();
     match tool.pointer_mut(parent).unwrap() {
@@ -37,8 +41,17 @@ fn errors(pointer: &str, value: Value) -> Vec<String> {
         Value::Array(items) if name == "-" => items.push(value),
         other => panic!("{other}"),
     }
-    let tool: CompositeTool = serde_json::from_value(tool).unwrap();
-    check(&tool).iter().map(ToString::to_string).collect()
+    serde_json::from_value(tool).unwrap()
+}
+
+#[test]
+fn a_part_that_steps_do_not_have_is_a_warning() {
+    let tool = changed("/steps/1/message", json!("{{.steps.trails.result}}"));
+    assert_eq!(check(&tool), []);
+    let warnings: Vec<_> = checked(&tool).into_warnings().iter().map(ToString::to_string).collect();
+    let expected = "steps[1].message: {{.steps.trails.result}}: a step has no \"result\": it has output, content, \
+                    status, error";
+    assert_eq!(warnings, [expected]);
 }
 
 #[test]
@@ -306,9 +319,9 @@ fn each_mistake_names_its_field() {
             "steps[0].arguments[q]: {{.steps.trails.output.x}}: the step does not wait for trails: add it to dependsOn",
         ),
         (
-            "/steps/1/message",
-            json!("{{.steps.trails.result}}"),
-            "steps[1].message: {{.steps.trails.result}}: a step has no \"result\": it has output, content, status, error",
+            "/steps/0/arguments/q",
+            json!("{{.steps.day.result}}"),
+            "steps[0].arguments[q]: {{.steps.day.result}}: the step does not wait for day: add it to dependsOn",
         ),
         (
             "/steps/2/collection",

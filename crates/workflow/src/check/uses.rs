@@ -54,9 +54,15 @@ impl<'a> Uses<'a> {
             let names: Vec<&str> = path.iter().map(String::as_str).collect();
             if let Err(message) = self.check_path(at, &names) {
                 let message = format!("{{{{.{}}}}}: {message}", path.join("."));
-                // Clients may send any, though none can know of them.
-                match (names.first(), &self.tool.parameters) {
-                    (Some(&"params"), None) => errors.warn(field.clone(), message),
+                match names[..] {
+                    // Clients may send any, though none can know of them.
+                    ["params", ..] if self.tool.parameters.is_none() => errors.warn(field.clone(), message),
+                    // Workflows with `.result`, which has no value, are known to be in use.
+                    ["steps", id, part, ..]
+                        if !RESULT.contains(&part) && self.check_step(at, id, &[]).is_ok() =>
+                    {
+                        errors.warn(field.clone(), message);
+                    }
                     _ => errors.add(Cause::Template, field.clone(), message),
                 }
             }
