@@ -32,6 +32,7 @@ pub(crate) use slot::{Ended, Opened};
 
 /// A client's session.
 pub(crate) struct ClientSession {
+    era: Era,
     pub(crate) owner: Owner,
     /// The capabilities that the client declared, as JSON.
     pub(crate) capabilities: Arc<str>,
@@ -162,6 +163,7 @@ impl ClientSession {
     pub(crate) fn new(client: Client, ended: Ended, presence: &Presence) -> Self {
         let Client { owner, era, capabilities, shared } = client;
         Self {
+            era,
             owner,
             capabilities: capabilities.clone(),
             links: Links::new(capabilities, era, shared, ended),
@@ -407,8 +409,10 @@ impl ClientSession {
         }
     }
 
+    /// Whether it was shown the backend. Clients of 2026-07-28 have no session that could remember it: each of their requests is a
+    /// new one.
     pub(crate) fn has_seen(&self, backend: &str) -> bool {
-        self.state().seen.contains(backend)
+        self.era == Era::Legacy && self.state().seen.contains(backend)
     }
 
     pub(crate) fn pin(&self, backends: impl Iterator<Item = Arc<str>>) {

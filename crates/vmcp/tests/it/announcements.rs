@@ -80,6 +80,23 @@ async fn a_client_of_2026_hears_of_a_member_that_comes() {
 }
 
 #[tokio::test]
+async fn a_client_of_2026_sees_the_backends_that_are_available() {
+    let (good, flapping) = (Backend::start().await, Backend::start().await);
+    let server = Server::before(&[("a", &good), ("b", &flapping)], CHECKS).await;
+    let client = Client::modern(server.address, json!({}));
+    assert_eq!(client.tools().await.len(), 6);
+    let seen = async || server.client().await.tools().await.len();
+    flapping.set(Mood::Status(503));
+    until_async(async || seen().await == 3).await;
+    assert_eq!(client.tools().await.len(), 3);
+    let error = client.call("b_echo").await.to_string();
+    assert!(error.contains("503"), "the tool is known all the same: {error}");
+    flapping.set(Mood::Good);
+    until_async(async || seen().await == 6).await;
+    assert_eq!(client.tools().await.len(), 6);
+}
+
+#[tokio::test]
 async fn a_call_between_a_change_and_its_announcement_does_not_swallow_it() {
     let (one, two) = (Backend::start().await, Backend::start().await);
     let server = Server::before(&[("a", &one)], "").await;
