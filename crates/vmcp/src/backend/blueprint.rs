@@ -24,6 +24,8 @@ pub(crate) struct Blueprint {
     pub(crate) url: String,
     pub(crate) transport: BackendTransport,
     pub(crate) strategy: Option<BackendAuthStrategy>,
+    /// The MCPExternalAuthConfig that it comes from, if the backend's own object names one.
+    pub(crate) auth_config: Option<String>,
     /// Headers that every request has.
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) authorities: Authorities,
@@ -88,7 +90,7 @@ impl Factory {
 
     /// The backend, or why there cannot be one.
     pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
-        let Blueprint { name, url, transport, strategy, headers, authorities } = blueprint;
+        let Blueprint { name, url, transport, strategy, auth_config: _, headers, authorities } = blueprint;
         let uri: Uri = url.parse().map_err(|_| format!("url: {url:?} is not a URL"))?;
         let credentials = Credentials::new(strategy.as_ref(), self.authorization_server.as_ref())
             .map_err(|errors| joined(&errors))?;

@@ -61,6 +61,7 @@ fn backend(uri: Uri, endpoint: &str) -> Backend {
         url: uri.to_string(),
         transport: BackendTransport::StreamableHttp,
         strategy: None,
+        auth_config: None,
         headers: Default::default(),
         authorities: Authorities::System,
     };

@@ -44,6 +44,7 @@ pub(super) fn blueprints(config: &Config, variables: &Variables) -> Result<Vec<B
             url: backend.url.clone(),
             transport: backend.transport,
             strategy: strategy.map(|strategy| strategy.clone().with_secrets(&variables.0)),
+            auth_config: None,
             headers: static_headers(&backend.name, variables).map_err(wrong)?,
             authorities: authorities(backend),
         })

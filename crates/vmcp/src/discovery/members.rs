@@ -95,6 +95,7 @@ impl Objects<'_> {
             url: member.url,
             transport: member.transport,
             strategy: own,
+            auth_config: member.auth.map(|reference| reference.name),
             headers,
             authorities,
         })

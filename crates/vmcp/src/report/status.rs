@@ -83,6 +83,9 @@ fn state(backend: &Backend) -> Value {
         "authType": backend.credentials.kind(),
         "circuitBreakerState": health.circuit.as_str(),
     });
+    if let Some(name) = &backend.blueprint.auth_config {
+        state["authConfigRef"] = name.as_str().into();
+    }
     if let Some(revision) = backend.revision() {
         state["mcpRevision"] = revision.name().into();
     }

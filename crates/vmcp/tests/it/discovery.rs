@@ -157,7 +157,12 @@ async fn a_changed_secret_is_used_at_once_and_a_missing_one_leaves_out_its_membe
 async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
     let test = skep_testkit::namespace().await;
     let (one, two) = (Backend::start().await, Backend::start().await);
-    member(&test, "one", "team", &one, json!({})).await;
+    let auth: MCPExternalAuthConfig = parsed(json!({
+        "apiVersion": "toolhive.stacklok.dev/v1beta1", "kind": "MCPExternalAuthConfig", "metadata": {"name": "open"},
+        "spec": {"type": "unauthenticated"},
+    }));
+    test.create_object(&auth).await;
+    member(&test, "one", "team", &one, json!({"externalAuthConfigRef": {"name": "open"}})).await;
     member(&test, "two", "team", &two, json!({})).await;
     two.set(Mood::Status(401));
     virtual_server(&test).await;
@@ -184,6 +189,7 @@ async fn the_status_has_the_backends_and_is_written_only_when_they_change() {
             "circuitBreakerState": "closed"});
         match state {
             "ready" => {
+                backend["authConfigRef"] = "open".into();
                 backend["mcpRevision"] = "2025-11-25".into();
                 backend["toolCount"] = 3.into();
                 let tool =
