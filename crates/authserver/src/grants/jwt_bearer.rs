@@ -17,7 +17,7 @@ use crate::{
 
 impl AuthServer {
     pub(crate) async fn exchange_assertion(&self, form: &Parameters) -> Result<Value, OAuthError> {
-        let invalid = || OAuthError::grant("the assertion is not valid, or could not be verified");
+        let invalid = || OAuthError::grant("the assertion is invalid or could not be verified");
         let text = form.get("assertion").ok_or_else(|| OAuthError::request("assertion is missing"))?;
         if form.all("resource").count() != 1 {
             return Err(OAuthError::request("exactly one resource is required"));

@@ -26,7 +26,7 @@ pub(super) struct SubjectToken {
 }
 
 fn invalid() -> OAuthError {
-    OAuthError::request("the subject token is not valid, or could not be verified")
+    OAuthError::request("the subject token is invalid or could not be verified")
 }
 
 impl AuthServer {
