@@ -136,7 +136,7 @@ migration: for-node ## Migrate from ToolHive's operator and proxies to skep's an
 
 # Each file of the suites has its line, so a failure in one does not end the others, or fail the target: docs/conformance.md has what to expect.
 .PHONY: toolhive-e2e
-toolhive-e2e: for-node ## Run ToolHive's end-to-end suites, unchanged, against skep on a real node (as root; hours; CASE=part of the name of a file)
+toolhive-e2e: for-node ## Run ToolHive's end-to-end suites, unchanged, against skep on a real node (as root, half an hour; CASE=part of the name of a file)
 	$(progress) 'Building the suites, and images under the names that they pull'
 	@hack/toolhive-e2e
 	$(progress) 'Running the suites'
