@@ -10,6 +10,7 @@
 //!
 //! No token, code or secret is in an error or a log. Every wait, map and body has a bound in [`limits`].
 
+mod administration;
 mod browser;
 mod clients;
 mod clock;
@@ -31,6 +32,9 @@ mod users;
 #[cfg(test)]
 mod tests;
 
+pub use administration::{
+    Account, ClientPage, ClientSummary, EndedPage, SessionFilter, SessionPage, SessionSummary,
+};
 pub use server::AuthServer;
 pub use store::StoreError;
 pub use upstreams::{SessionError, UpstreamTokenError, UpstreamTokens};

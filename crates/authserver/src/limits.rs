@@ -15,6 +15,8 @@ pub(crate) const BODIES_OF_AN_ADDRESS: usize = 64;
 pub(crate) const QUERY: usize = 16 << 10;
 /// The longest `state` of a client, and the longest `scope`.
 pub(crate) const PARAMETER: usize = 4 << 10;
+/// The shortest token that clients present to register.
+pub(crate) const REGISTRATION_TOKEN: usize = 16;
 /// The longest redirect URI, resource and client id.
 pub(crate) const URI: usize = 2048;
 /// The longest name of a client.
@@ -69,6 +71,10 @@ pub(crate) const SESSIONS_OF_A_USER: usize = 100;
 
 /// The connections in Redis that are found without a look at all rows. Of one more, that which expires first is not counted.
 pub(crate) const CONNECTIONS_IN_REDIS: usize = 100_000;
+
+/// About how many sessions or clients administrators get at once, and how often so many sessions are looked at for that.
+pub(crate) const ADMINISTRATION_PAGE: usize = 100;
+pub(crate) const ADMINISTRATION_PAGES: usize = 10;
 
 /// The largest document of a client.
 pub(crate) const DOCUMENT: usize = 10 << 10;

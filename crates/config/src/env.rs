@@ -13,6 +13,8 @@ pub const TOKEN_EXCHANGE_CLIENT_SECRET: &str = "TOOLHIVE_TOKEN_EXCHANGE_CLIENT_S
 pub const AUTH_SERVER_REDIS_USERNAME: &str = "TOOLHIVE_AUTH_SERVER_REDIS_USERNAME";
 /// The password of an authorization server at its Redis.
 pub const AUTH_SERVER_REDIS_PASSWORD: &str = "TOOLHIVE_AUTH_SERVER_REDIS_PASSWORD";
+/// The token that clients of an authorization server must present to register.
+pub const CLIENT_REGISTRATION_TOKEN: &str = "SKEP_CLIENT_REGISTRATION_TOKEN";
 
 /// The name of the VirtualMCPServer that a virtual MCP server runs for.
 pub const VMCP_NAME: &str = "VMCP_NAME";

@@ -8,6 +8,7 @@
 //! count as not set; where zero is a distinct value, the field is an `Option`. The configuration of a virtual MCP server
 //! is part of the API: `skep_api::vmcp`.
 
+pub mod administration;
 pub mod annotations;
 pub mod calls;
 pub mod env;

@@ -8,6 +8,7 @@
 //! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `aws`, `identity`,
 //! `redis` and `sessions` beside them.
 
+mod administration;
 mod authorization_server;
 pub mod aws;
 pub mod body;
@@ -21,12 +22,16 @@ pub mod limits;
 pub mod message;
 pub mod middleware;
 pub mod outbound;
+mod pod;
 mod redis;
 pub mod sessions;
 mod truncate;
 mod turns;
 mod workers;
 
+pub use administration::{
+    Administration, AdministrationError, AdministrationPage, Request as AdministrationRequest, Which,
+};
 pub use authorization_server::{
     AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError, connect_page,
 };

@@ -27,6 +27,14 @@ pub const SESSION_BYTES: usize = 32 << 20;
 pub const SESSION_LIFE: Duration = Duration::from_secs(2 * 60 * 60);
 /// How many of the last calls are kept for people who watch.
 pub const LAST_CALLS: usize = 128;
+/// How many requests of administrators are processed at once.
+pub const ADMINISTRATION: usize = 4;
+/// How long one of them may take.
+pub const ADMINISTRATION_TIME: Duration = Duration::from_secs(20);
+/// How long a review of the rights of whoever sends one may take.
+pub const REVIEW_TIME: Duration = Duration::from_secs(10);
+/// The longest parameter of one.
+pub const ADMINISTRATION_PARAMETER: usize = 2048;
 /// How many consoles watch the calls of an endpoint.
 pub const CALLS_WATCHERS: usize = 16;
 /// How often each of them gets the calls that are new.

@@ -26,8 +26,9 @@ pub use front::{Configured, Proxy};
 pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
-    AuthorizationServer, ConfigError, Connection, ConnectionSource, Connections, ProviderTokenError,
-    RequestContext, Workers,
+    Administration, AdministrationError, AdministrationPage, AdministrationRequest, AuthorizationServer,
+    ConfigError, Connection, ConnectionSource, Connections, ProviderTokenError, RequestContext, Which,
+    Workers,
     http::serve,
     middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
     request_context,

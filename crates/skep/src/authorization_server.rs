@@ -13,11 +13,17 @@ use futures::future::{BoxFuture, FutureExt, ready};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use jiff::Timestamp;
-use serde_json::{Map, Value};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use skep_auth::{AuthenticationError, OwnTokens};
-use skep_authserver::{AuthServer, SessionError, UpstreamTokenError, UserConnection, UserConnections};
+use skep_authserver::{
+    AuthServer, SessionError, SessionFilter, StoreError, UpstreamTokenError, UserConnection, UserConnections,
+};
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
-use skep_proxy::{AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError};
+use skep_proxy::{
+    Administration, AdministrationError, AdministrationRequest, AuthorizationServer, Connection,
+    ConnectionSource, Connections, ProviderTokenError, Which,
+};
 use tracing::{info, warn};
 
 use crate::manifests::located;
@@ -139,6 +145,42 @@ impl ConnectionSource for Embedded {
         let found = self.server.user_connections(most);
         found.map(|found| found.map(connections).map_err(|_| ProviderTokenError::Unavailable)).boxed()
     }
+}
+
+impl Administration for Embedded {
+    fn administer<'a>(
+        &'a self,
+        request: &'a AdministrationRequest,
+    ) -> BoxFuture<'a, Result<Value, AdministrationError>> {
+        async move {
+            match request {
+                AdministrationRequest::Sessions { which, from } => {
+                    page(self.server.list_sessions(&filter(which), from).await)
+                }
+                AdministrationRequest::EndSessions { which, from } => {
+                    page(self.server.end_sessions(&filter(which), from).await)
+                }
+                AdministrationRequest::Clients { from } => page(self.server.list_clients(from).await),
+                AdministrationRequest::ForgetClient { client } => page(
+                    self.server
+                        .forget_client(client)
+                        .await
+                        .map(|registered| json!({"registered": registered})),
+                ),
+            }
+        }
+        .boxed()
+    }
+}
+
+fn filter(which: &Which) -> SessionFilter {
+    let Which { session, user, client } = which.clone();
+    SessionFilter { session, user, client }
+}
+
+fn page(found: Result<impl Serialize, StoreError>) -> Result<Value, AdministrationError> {
+    let page = found.map_err(|_| AdministrationError)?;
+    serde_json::to_value(page).map_err(|_| AdministrationError)
 }
 
 fn connections(UserConnections { total, shown, is_shared }: UserConnections) -> Connections {

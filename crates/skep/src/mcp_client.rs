@@ -120,7 +120,7 @@ impl Session {
 }
 
 /// Sends one request over a new connection.
-async fn send(
+pub(crate) async fn send(
     proxy: SocketAddr,
     method: Method,
     path: &str,

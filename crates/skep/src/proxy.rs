@@ -12,7 +12,8 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    CallsPage, Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
+    AdministrationPage, CallsPage, Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load,
+    request_time,
     runtime::kubernetes::{Readiness, Reporter, Starting},
     search, serve,
 };
@@ -93,8 +94,15 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
             None => Proxy::new(configured)?,
         };
         let kind = if config.remote_url.is_empty() { "MCPServer" } else { "MCPRemoteProxy" };
-        let proxy = Arc::new(match CallsPage::in_a_pod(&overrides.env, kind, &config.name) {
+        let proxy = match CallsPage::in_a_pod(&overrides.env, kind, &config.name) {
             Some(page) => proxy.with_calls_page(page),
+            None => proxy,
+        };
+        let administration = issuer
+            .clone()
+            .and_then(|issuer| AdministrationPage::in_a_pod(&overrides.env, kind, &config.name, issuer));
+        let proxy = Arc::new(match administration {
+            Some(page) => proxy.with_administration(page),
             None => proxy,
         });
         let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));

@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
 use skep_api::vmcp::OutgoingAuth;
 use skep_config::env as names;
-use skep_vmcp::{CallsPage, Cluster, Listen, Settings, Workers, serve};
+use skep_vmcp::{AdministrationPage, CallsPage, Cluster, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             logs::init(logs::debug(args.debug));
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
-            let settings = with_session_secret(with_calls_page(settings))?;
+            let settings = with_session_secret(with_pages(settings, server.as_ref()))?;
             serve_until_stopped(settings, server.as_ref(), &listen, options.port)
         }
     }
@@ -115,14 +115,23 @@ fn serve_until_stopped(
     })
 }
 
-/// The settings with a page for the console of the cluster, if the operator has named one.
-fn with_calls_page(settings: Settings) -> Settings {
+/// The settings with a page for the console of the cluster, if the operator has named one, and with endpoints for administrators of the
+/// authorization server, if there is one.
+fn with_pages(settings: Settings, server: Option<&Arc<Embedded>>) -> Settings {
+    const KIND: &str = "VirtualMCPServer";
     let Ok(name) = env::var(names::VMCP_NAME) else { return settings };
     let variables = env::vars_os();
     let variables =
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    match CallsPage::in_a_pod(&variables.collect(), "VirtualMCPServer", &name) {
+    let variables = variables.collect();
+    let settings = match CallsPage::in_a_pod(&variables, KIND, &name) {
         Some(page) => settings.with_calls_page(page),
+        None => settings,
+    };
+    let administered =
+        server.cloned().and_then(|server| AdministrationPage::in_a_pod(&variables, KIND, &name, server));
+    match administered {
+        Some(page) => settings.with_administration(page),
         None => settings,
     }
 }

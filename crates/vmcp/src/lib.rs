@@ -30,7 +30,8 @@ pub use config::{Destination, Explained, Listen, Offer, Settings};
 pub use discovery::backends_of_group;
 pub use front::VirtualServer;
 pub use skep_gateway::{
-    AuthorizationServer, ConfigError, ConnectionSource, Connections, ProviderTokenError, Workers,
+    AdministrationPage, AuthorizationServer, ConfigError, ConnectionSource, Connections, ProviderTokenError,
+    Workers,
     http::serve,
     middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
 };

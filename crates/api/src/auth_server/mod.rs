@@ -1,6 +1,7 @@
 //! The OAuth authorization server that a proxy can run.
 
 mod identity;
+mod policy;
 mod storage;
 mod trust;
 mod upstream;
@@ -12,6 +13,7 @@ use serde_with::skip_serializing_none;
 use crate::{Duration, list, number::plain_integer, refs::SecretKeyRef};
 
 pub use identity::*;
+pub use policy::*;
 pub use storage::*;
 pub use trust::*;
 pub use upstream::*;
@@ -124,6 +126,13 @@ pub struct EmbeddedAuthServer {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 20), inner(length(min = 1, max = 2048)), transform = list::atomic)]
     pub clients_without_consent: Vec<String>,
+    /// How long a session lasts after its login, from 1h to 8760h: then its user logs in again, however often its client has continued it. The
+    /// default is without end; a session that is not continued ends with its refresh token (tokenLifespans).
+    pub session_lifespan: Option<Duration>,
+    /// Which users may log in. The default is all users of the first identity provider.
+    pub allowed_users: Option<AllowedUsers>,
+    /// Which clients may register themselves. The default is all.
+    pub client_registration: Option<ClientRegistration>,
 }
 
 /// The lifetimes of what the server issues.

@@ -52,15 +52,18 @@ pub(crate) struct Approval<'a> {
     pub(crate) redirect_uri: &'a str,
     pub(crate) scopes: &'a [String],
     pub(crate) resources: &'a [String],
+    /// What the store wants approvals for the client to have.
+    pub(crate) mark: &'a str,
 }
 
 impl<'a> Approval<'a> {
-    pub(crate) fn of(pending: &'a Pending) -> Self {
+    pub(crate) fn of(pending: &'a Pending, mark: &'a str) -> Self {
         Self {
             client_id: &pending.client_id,
             redirect_uri: &pending.redirect_uri,
             scopes: &pending.scopes,
             resources: &pending.resources,
+            mark,
         }
     }
 
@@ -68,7 +71,9 @@ impl<'a> Approval<'a> {
     fn tag(&self, key: &[u8], browser: &str) -> String {
         let (scopes, resources) = (self.scopes.join(" "), self.resources.join(" "));
         let redirect = without_loopback_port(self.redirect_uri);
-        tag(key, "approval", &[browser, self.client_id, &redirect, &scopes, &resources])
+        let parts = [browser, self.client_id, &redirect, &scopes, &resources, self.mark];
+        let parts = if self.mark.is_empty() { &parts[..5] } else { &parts };
+        tag(key, "approval", parts)
     }
 }
 
@@ -172,6 +177,7 @@ mod tests {
             redirect_uri,
             scopes: &scopes,
             resources: &[],
+            mark: "",
         };
         let given = approval("c", "http://127.0.0.1:1/cb");
         let cookie = browser("one", "").approvals_with(&keys, &given, "ann");
@@ -185,6 +191,8 @@ mod tests {
         assert!(
             !same.remembers(&keys, &Approval { scopes: &other, ..approval("c", "http://127.0.0.1:1/cb") })
         );
+        let forgotten = Approval { mark: "1", ..approval("c", "http://127.0.0.1:1/cb") };
+        assert!(!same.remembers(&keys, &forgotten) && !same.has_approved(&keys, &forgotten, "ann"));
         assert!(!browser("two", &cookie).remembers(&keys, &given));
     }
 

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::{
     config::Settings,
     limits,
-    rules::{is_confidential_target, registration_error, scopes},
+    rules::{is_confidential_target, is_redirect_allowed, registration_error, scopes},
     store::Method,
 };
 
@@ -64,6 +64,15 @@ impl Metadata {
             }
             Some(error) => Err(WrongUri(error.into())),
             None => Ok(()),
+        }
+    }
+
+    /// Checks that users may be sent back to all of them.
+    pub(crate) fn check_redirect_hosts(&self, settings: &Settings) -> Result<(), MetadataError> {
+        let hosts = &settings.registration.redirect_hosts;
+        match self.redirect_uris.iter().all(|uri| is_redirect_allowed(hosts, uri)) {
+            true => Ok(()),
+            false => Err(WrongUri("this server sends users back to hosts of its own list only".into())),
         }
     }
 

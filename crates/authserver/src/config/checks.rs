@@ -4,8 +4,12 @@ use std::time::Duration;
 
 use skep_config::{AuthServer, FieldError, FieldPath, duration};
 
-use super::DocumentSettings;
-use crate::rules::{Uri, is_confidential_target, registration_error};
+use super::{DocumentSettings, RegistrationSettings, secrets};
+use crate::{
+    limits,
+    random::hash,
+    rules::{Uri, is_confidential_target, registration_error},
+};
 
 type Errors = Vec<FieldError>;
 
@@ -15,6 +19,7 @@ pub(super) struct Lives {
     pub(super) refresh: Duration,
     pub(super) code: Duration,
     pub(super) delegation: Duration,
+    pub(super) session: Option<Duration>,
 }
 
 /// The issuer is `https` without query, fragment and trailing slash (RFC 8414, section 2); on this machine, `http` will do.
@@ -95,6 +100,10 @@ pub(super) fn lives(config: &AuthServer, errors: &mut Errors) -> Lives {
             1,
             24 * HOUR,
         ),
+        session: (!config.session_lifespan.is_empty()).then(|| {
+            let text = &config.session_lifespan;
+            life("session_lifespan", "session lifespan", text, HOUR, HOUR, 8760 * HOUR)
+        }),
     }
 }
 
@@ -159,6 +168,46 @@ pub(super) fn forced(config: &AuthServer, errors: &mut Errors) {
             let message = format!("a client at {uri:?} cannot keep a secret: use https and a public host");
             errors.push(FieldError::new(field, message));
         }
+    }
+}
+
+/// A condition that no user can meet is a mistake.
+pub(super) fn allowed_users(config: &AuthServer, errors: &mut Errors) {
+    let Some(allowed) = &config.allowed_users else { return };
+    if allowed.email_domains.iter().any(|domain| domain.is_empty() || domain.contains('@')) {
+        let message = "a domain is what follows the @ of an address";
+        errors.push(FieldError::new("allowed_users.email_domains", message));
+    }
+    for (index, claim) in allowed.claims.iter().enumerate() {
+        if claim.name.is_empty() || claim.values.is_empty() {
+            let field = FieldPath::from("allowed_users.claims").index(index);
+            errors.push(FieldError::new(field, "must have a name, and at least one value"));
+        }
+    }
+}
+
+/// Which clients may register.
+pub(super) fn registration(config: &AuthServer, errors: &mut Errors) -> RegistrationSettings {
+    const TOKEN: &str = "client_registration.initial_access_token_env_var";
+    let registration = config.client_registration.clone().unwrap_or_default();
+    let token = secrets::secret(("", ""), (TOKEN, &registration.initial_access_token_env_var));
+    let token = token.unwrap_or_else(|error| {
+        errors.push(error);
+        None
+    });
+    if token.as_ref().is_some_and(|token| token.trim().len() < limits::REGISTRATION_TOKEN) {
+        let message = format!("the token must have at least {} characters", limits::REGISTRATION_TOKEN);
+        errors.push(FieldError::new(TOKEN, message));
+    }
+    if registration.redirect_hosts.iter().any(String::is_empty) {
+        errors.push(FieldError::new("client_registration.redirect_hosts", "a host must not be empty"));
+    }
+    RegistrationSettings {
+        allows_secrets: config.allow_confidential_client_registration,
+        forced: config.force_confidential_redirect_uris.clone(),
+        is_open: !registration.disabled,
+        token_hash: token.map(|token| hash(token.trim())),
+        redirect_hosts: registration.redirect_hosts,
     }
 }
 

@@ -8,7 +8,7 @@ mod upstreams;
 
 use std::time::Duration;
 
-use skep_config::{AuthServer, FieldError};
+use skep_config::{AuthServer, FieldError, auth_server::AllowedUsers};
 
 use crate::{
     keys::{Keys, OpaqueTokens},
@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub(crate) access_life: Duration,
     pub(crate) refresh_life: Duration,
     pub(crate) code_life: Duration,
+    /// How long a session lasts after its login, if it ends at all.
+    pub(crate) session_life: Option<Duration>,
     pub(crate) delegation_life: Duration,
     pub(crate) scopes: Vec<String>,
     pub(crate) baseline_scopes: Vec<String>,
@@ -37,6 +39,8 @@ pub(crate) struct Settings {
     pub(crate) delegates: Vec<Delegate>,
     pub(crate) registration: RegistrationSettings,
     pub(crate) clients_without_consent: Vec<String>,
+    /// Which users may log in. `None`: all.
+    pub(crate) allowed_users: Option<AllowedUsers>,
     /// The paths where browsers come back from upstreams.
     pub(crate) callbacks: Vec<String>,
     /// Whether some come back at another host than the one that has their cookies.
@@ -55,6 +59,12 @@ pub(crate) struct RegistrationSettings {
     pub(crate) allows_secrets: bool,
     /// Redirect URIs whose clients always get a secret.
     pub(crate) forced: Vec<String>,
+    /// Whether clients may register themselves at all.
+    pub(crate) is_open: bool,
+    /// The hash of the token that they must present, if they need one.
+    pub(crate) token_hash: Option<String>,
+    /// The hosts where all clients may have users sent back to. Empty: all.
+    pub(crate) redirect_hosts: Vec<String>,
 }
 
 impl Settings {
@@ -67,6 +77,8 @@ impl Settings {
         checks::audiences(config, &mut errors);
         checks::confidential(config, &mut errors);
         checks::forced(config, &mut errors);
+        checks::allowed_users(config, &mut errors);
+        let registration = checks::registration(config, &mut errors);
         let keys = secrets::keys(config, &mut errors);
         let opaque = secrets::opaque(config, &mut errors);
         let documents = checks::documents(config, &mut errors);
@@ -87,6 +99,7 @@ impl Settings {
             access_life: lives.access,
             refresh_life: lives.refresh,
             code_life: lives.code,
+            session_life: lives.session,
             delegation_life: lives.delegation,
             scopes,
             baseline_scopes: config.baseline_client_scopes.clone(),
@@ -94,10 +107,8 @@ impl Settings {
             documents,
             trusted,
             delegates,
-            registration: RegistrationSettings {
-                allows_secrets: config.allow_confidential_client_registration,
-                forced: config.force_confidential_redirect_uris.clone(),
-            },
+            registration,
+            allowed_users: config.allowed_users.clone(),
             clients_without_consent: config.clients_without_consent.clone(),
             callbacks: callbacks(&upstreams),
         };

@@ -14,7 +14,7 @@ use crate::{
     limits, random,
     rates::Purpose,
     response::{self, Explanation},
-    rules::{Parameters, Uri, is_challenge, is_within, resources, scopes},
+    rules::{Parameters, Uri, is_challenge, is_redirect_allowed, is_within, resources, scopes},
     store::{Client, Pending},
     upstreams::Upstream,
 };
@@ -43,7 +43,11 @@ impl AuthServer {
             Ok(requested) => requested,
             Err(refusal) => return self.refuse(seen_by_the_user(refusal)),
         };
-        let approval = Approval::of(&pending);
+        let mark = match self.store.approvals_mark(&client.id).await {
+            Ok(mark) => mark,
+            Err(error) => return self.refuse(Refusal::Shown(error.into())),
+        };
+        let approval = Approval::of(&pending, &mark);
         let is_exempt = self.settings.clients_without_consent.contains(&client.id);
         let is_remembered = browser.remembers(&self.settings.opaque, &approval);
         if !is_exempt && !is_remembered {
@@ -109,6 +113,11 @@ impl AuthServer {
             let message = "the redirect_uri is not one that the client has registered";
             return Err(Refusal::Shown(OAuthError::request(message)));
         };
+        // Also of a client that has registered before, or has a document.
+        if !is_redirect_allowed(&self.settings.registration.redirect_hosts, &redirect_uri) {
+            let message = "this server does not send users back to the host of this application";
+            return Err(Refusal::Shown(OAuthError::request(message)));
+        }
         if let Some(error) = unsupported(&parameters) {
             return Err(Refusal::Shown(error));
         }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 use http::{Response, StatusCode};
+use serde_json::Value;
 use tracing::{info, warn};
 use uuid::Uuid;
 
@@ -11,7 +12,7 @@ use crate::{
     browser::Browser,
     error::OAuthError,
     limits, response,
-    rules::Parameters,
+    rules::{Parameters, check_user},
     store::{self, Pending, StoreError, User},
     upstreams::{Login, Subject, Upstream, row_life},
 };
@@ -81,7 +82,12 @@ impl AuthServer {
         // The user is the one of the first upstream.
         let user = match pending.user.take() {
             Some(user) => user,
-            None => self.user(&upstream.name, &login).await?,
+            None => {
+                if let Some(refused) = self.refused_user(&login.claims) {
+                    return Ok(refused);
+                }
+                self.user(&upstream.name, &login).await?
+            }
         };
         self.keep(upstream, (&pending.session_id, &pending.client_id), &user, login).await?;
         pending.user = Some(user);
@@ -90,6 +96,19 @@ impl AuthServer {
             Some(next) => self.send_to(next, pending, browser).await,
             None => Ok(self.finish(pending, browser).await),
         }
+    }
+
+    /// The page for a user who may not log in, if that is one. Nothing of the login is kept. The client learns nothing: the user
+    /// may have another account.
+    fn refused_user(&self, claims: &Value) -> Option<Response<Bytes>> {
+        let allowed = self.settings.allowed_users.as_ref()?;
+        let reason = check_user(allowed, claims).err()?;
+        info!(%reason, "a user may not log in");
+        let text = format!(
+            "your account may not be used here: {reason}. Log in with another account at the identity provider, or ask your administrator"
+        );
+        let error = OAuthError { status: StatusCode::FORBIDDEN, ..OAuthError::new("access_denied", text) };
+        Some(self.refuse(Refusal::Shown(error)))
     }
 
     /// The login that an upstream has sent the browser back with.

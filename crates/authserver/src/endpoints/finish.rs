@@ -10,22 +10,15 @@ use crate::{
     browser::{Approval, Browser, page, set_approvals, set_user},
     error::OAuthError,
     keys::CODE,
-    store::{Grant, Pending, Proof, Session, User},
+    store::{Grant, Pending, Proof, Session, StoreError, User},
 };
 
 impl AuthServer {
     /// Issues a code, unless this user has to approve the client: an approval that the browser remembers may be of another user.
     pub(super) async fn finish(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
         let user = pending.user.as_ref().map(|user| &*user.id).unwrap_or_default();
-        let is_approved = !pending.is_approval_remembered
-            || browser.has_approved(&self.settings.opaque, &Approval::of(&pending), user);
         let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
-        // A user who has ended a session of the client decides again, whatever browsers remember.
-        let decided = match is_approved && pending.is_approval_remembered {
-            true => self.store.is_in_doubt(user, &pending.client_id).await.map(|is_in_doubt| !is_in_doubt),
-            false => Ok(is_approved),
-        };
-        let asked = match decided {
+        let asked = match self.is_approved(&pending, user, browser).await {
             Ok(true) => return self.issue_code(pending, browser).await,
             Ok(false) => self.ask(pending, browser).await,
             Err(error) => Err(error.into()),
@@ -34,6 +27,22 @@ impl AuthServer {
             Ok(response) => response,
             Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
         }
+    }
+
+    async fn is_approved(
+        &self,
+        pending: &Pending,
+        user: &str,
+        browser: &Browser,
+    ) -> Result<bool, StoreError> {
+        if !pending.is_approval_remembered {
+            return Ok(true);
+        }
+        let mark = self.store.approvals_mark(&pending.client_id).await?;
+        let approval = Approval::of(pending, &mark);
+        // After a session of the client was ended, its user decides again, whatever browsers remember.
+        Ok(browser.has_approved(&self.settings.opaque, &approval, user)
+            && !self.store.is_in_doubt(user, &pending.client_id).await?)
     }
 
     async fn ask(&self, pending: Pending, browser: &Browser) -> Result<Response<Bytes>, OAuthError> {
@@ -58,7 +67,10 @@ impl AuthServer {
             self.store.doubt(&user.id, &pending.client_id, false).await.ok();
         }
         let is_exempt = self.settings.clients_without_consent.contains(&pending.client_id);
-        let approvals = browser.approvals_with(&self.settings.opaque, &Approval::of(&pending), &user.id);
+        // At worst, the user approves the client once more.
+        let mark = self.store.approvals_mark(&pending.client_id).await.unwrap_or_default();
+        let approval = Approval::of(&pending, &mark);
+        let approvals = browser.approvals_with(&self.settings.opaque, &approval, &user.id);
         // No other login proves who such a user is, so the browser does, on the page about connections.
         let until = self.clock.now() + self.settings.refresh_life.as_secs();
         let cookie = user.is_unnamed().then(|| browser.signed_in(&self.settings.opaque, &user, until));

@@ -27,7 +27,6 @@ impl AuthServer {
             "authorization_endpoint": format!("{}/oauth/authorize", settings.authorize_base),
             "token_endpoint": settings.token_endpoint(),
             "jwks_uri": format!("{issuer}/.well-known/jwks.json"),
-            "registration_endpoint": format!("{issuer}/oauth/register"),
             "revocation_endpoint": format!("{issuer}/oauth/revoke"),
             "response_types_supported": ["code"],
             "grant_types_supported": grants,
@@ -39,6 +38,9 @@ impl AuthServer {
             // RFC 9207, section 3.
             "authorization_response_iss_parameter_supported": true,
         });
+        if registration.is_open {
+            metadata["registration_endpoint"] = format!("{issuer}/oauth/register").into();
+        }
         if self.documents.is_some() {
             metadata["client_id_metadata_document_supported"] = true.into();
             // Required where clients may sign (RFC 8414, section 2).

@@ -10,12 +10,16 @@ use super::Arrived;
 use crate::{
     AuthServer,
     clients::{Metadata, MetadataError},
-    random, response,
+    random::{self, hash, is_same},
+    response,
     store::{Client, Method},
 };
 
 impl AuthServer {
     pub(super) async fn register(&self, request: &Arrived<'_>) -> Response<Bytes> {
+        if let Some(response) = self.registration_refusal(request) {
+            return response;
+        }
         let metadata = match parsed(request) {
             Ok(metadata) => metadata,
             Err(error) => return refused(&error),
@@ -38,8 +42,29 @@ impl AuthServer {
         }
     }
 
+    /// The response to a client that may not register, if it may not (RFC 7591, section 3).
+    fn registration_refusal(&self, request: &Arrived<'_>) -> Option<Response<Bytes>> {
+        let settings = &self.settings.registration;
+        if !settings.is_open {
+            let text = "clients cannot register themselves here: ask the administrator";
+            let body = json!({"error": "access_denied", "error_description": text});
+            return Some(response::registration(StatusCode::FORBIDDEN, &body));
+        }
+        let wanted = settings.token_hash.as_ref()?;
+        if request.bearer().is_some_and(|token| is_same(&hash(token), wanted)) {
+            return None;
+        }
+        let text = "an initial access token is needed to register: ask the administrator";
+        let body = json!({"error": "invalid_token", "error_description": text});
+        let mut response = response::registration(StatusCode::UNAUTHORIZED, &body);
+        let challenge = HeaderValue::from_static(r#"Bearer realm="registration""#);
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+        Some(response)
+    }
+
     fn new_client(&self, metadata: &Metadata) -> Result<(Client, Option<String>), MetadataError> {
         metadata.check_redirect_uris()?;
+        metadata.check_redirect_hosts(&self.settings)?;
         metadata.check_names()?;
         metadata.check_response_types()?;
         let grants = metadata.grants()?;

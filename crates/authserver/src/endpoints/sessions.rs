@@ -58,15 +58,19 @@ impl AuthServer {
     async fn sessions_of(&self, user: &User) -> Result<Vec<UserSession>, StoreError> {
         let providers: Vec<&str> = self.upstream_tokens().providers().collect();
         let mut sessions = self.store.sessions(&user.id, &providers).await?;
-        let life = (self.settings.code_life + self.settings.access_life).as_secs();
-        let now = self.clock.now();
-        sessions.retain(|session| session.is_offline || now < session.connected_at() + life);
+        sessions.retain(|session| self.goes_on(session));
         sessions.sort_by_key(|session| Reverse(session.connected_at()));
         Ok(sessions)
     }
 
+    /// Whether a session can be continued, or its access token may still be valid.
+    pub(crate) fn goes_on(&self, session: &UserSession) -> bool {
+        let life = (self.settings.code_life + self.settings.access_life).as_secs();
+        session.grant.is_some() || self.clock.now() < session.connected_at() + life
+    }
+
     /// The names of clients. Of one with a document, the host that has it is known without a request.
-    pub(super) async fn client_names<'a>(
+    pub(crate) async fn client_names<'a>(
         &self,
         ids: BTreeSet<&'a str>,
     ) -> Result<BTreeMap<&'a str, String>, StoreError> {
@@ -80,13 +84,20 @@ impl AuthServer {
         named.await.into_iter().collect()
     }
 
+    /// Ends a session, and forgets that the user has approved the client, in all browsers.
+    pub(crate) async fn end_for_good(
+        &self,
+        session: &str,
+        user: &str,
+        client: &str,
+    ) -> Result<(), OAuthError> {
+        self.store.doubt(user, client, true).await?;
+        self.end_session(session).await
+    }
+
     /// Ends a session of the user who has requested that. The client gets no other one without the user.
     pub(super) async fn end_own(&self, session: &str, user: &User, client: &str) -> Response<Bytes> {
-        let ended = match self.store.doubt(&user.id, client, true).await {
-            Ok(()) => self.end_session(session).await,
-            Err(error) => Err(error.into()),
-        };
-        match ended {
+        match self.end_for_good(session, &user.id, client).await {
             Ok(()) => {
                 info!("a user has ended a session");
                 self.to_page("")

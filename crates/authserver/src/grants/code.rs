@@ -71,7 +71,7 @@ impl AuthServer {
             return Ok(None);
         }
         let issued = self.settings.opaque.issue_after(code, &grant.session.id)?;
-        let life = self.settings.refresh_life;
+        let life = self.settings.refresh_life.min(self.time_left(grant));
         let grant = Grant { expires_at: self.clock.now() + life.as_secs(), proof: None, ..grant.clone() };
         match self.store.put_refresh(&issued.signature, &grant, life).await? {
             true => Ok(Some(issued.token)),

@@ -73,6 +73,13 @@ impl AuthServer {
         self.settings.keys.sign(&claims).ok_or_else(OAuthError::server)
     }
 
+    /// How long the session of a grant may still last.
+    pub(super) fn time_left(&self, grant: &Grant) -> Duration {
+        let Some(life) = self.settings.session_life else { return Duration::MAX };
+        let end = grant.requested_at.saturating_add(life.as_secs());
+        Duration::from_secs(end.saturating_sub(self.clock.now()))
+    }
+
     /// The access token of a session.
     pub(super) fn session_token<'a>(
         &self,
@@ -88,7 +95,7 @@ impl AuthServer {
             session: Some(&grant.session.id),
             parent: None,
             actor: None,
-            life: self.settings.access_life,
+            life: self.settings.access_life.min(self.time_left(grant)),
         }
     }
 }

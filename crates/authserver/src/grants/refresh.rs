@@ -32,6 +32,12 @@ impl AuthServer {
         if now >= grant.expires_at {
             return Err(OAuthError::grant("the refresh token has expired"));
         }
+        if self.time_left(&grant).is_zero() {
+            self.end_session(&grant.session.id).await?;
+            return Err(OAuthError::grant(
+                "the session has lasted as long as it may: its user must log in again",
+            ));
+        }
         let requested = form.get("scope").map(scopes);
         if let Some(requested) = &requested
             && !is_within(requested, &grant.granted_scopes)
@@ -50,7 +56,7 @@ impl AuthServer {
         // One of two requests of a client at once gets tokens, and the other ends nothing.
         let exchanged = self.in_flight.begin(&family).ok_or_else(unknown)?;
         let issued = self.settings.opaque.issue_after(token, &grant.session.id)?;
-        let life = self.settings.refresh_life;
+        let life = self.settings.refresh_life.min(self.time_left(&grant));
         // A narrower scope is for this access token only: the next refresh may have all again.
         let next = Grant { expires_at: now + life.as_secs(), ..grant.clone() };
         match self.store.rotate(signature, &issued.signature, &next, life).await? {

@@ -44,6 +44,16 @@ impl<V> Expiring<V> {
         (self.entries.len(), keys.collect())
     }
 
+    /// So many entries, by when they expire, from this position on, and the position of the others.
+    pub(super) fn page(&mut self, from: &str, most: usize, now: u64) -> (Vec<Arc<str>>, Option<String>) {
+        self.sweep(now);
+        let (until, key) = from.split_once(' ').unwrap_or_default();
+        let from: (u64, Arc<str>) = (until.parse().unwrap_or_default(), key.into());
+        let mut rest = self.order.range(from..);
+        let keys = rest.by_ref().take(most).map(|(_, key)| key.clone()).collect();
+        (keys, rest.next().map(|(until, key)| format!("{until} {key}")))
+    }
+
     fn sweep(&mut self, now: u64) {
         while self.remove_first(|first| first <= now).is_some() {}
     }
@@ -56,23 +66,23 @@ impl<V> Expiring<V> {
         self.order.insert((until, key));
     }
 
-    pub(super) fn remove(&mut self, key: &str) {
-        if let Some((key, (_, until))) = self.entries.remove_entry(key) {
-            self.order.remove(&(until, key));
-        }
+    /// Removes an entry. `false`: there is none.
+    pub(super) fn remove(&mut self, key: &str) -> bool {
+        let Some((key, (_, until))) = self.entries.remove_entry(key) else { return false };
+        self.order.remove(&(until, key))
     }
 
     pub(super) fn get(&self, key: &str, now: u64) -> Option<&V> {
         self.entries.get(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }
 
+    pub(super) fn get_mut(&mut self, key: &str, now: u64) -> Option<&mut V> {
+        self.entries.get_mut(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
+    }
+
     /// When an entry expires.
     pub(super) fn until(&self, key: &str) -> Option<u64> {
         self.entries.get(key).map(|(_, until)| *until)
-    }
-
-    pub(super) fn get_mut(&mut self, key: &str, now: u64) -> Option<&mut V> {
-        self.entries.get_mut(key).filter(|(_, until)| *until > now).map(|(value, _)| value)
     }
 
     /// Sets when an entry expires.

@@ -10,8 +10,8 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    UserSession,
+    Client, Connected, Grant, Page, Pending, Registration, Result, Rotation, Store, StoreError, Taken,
+    Upstream, UserSession,
     expiring::Expiring,
     shares::{self, Shares},
 };
@@ -36,10 +36,14 @@ struct Rows {
     ended: Shares<(), String>,
     /// Users who have ended a session of a client, by both.
     in_doubt: Shares<(), String>,
+    /// What approvals for a client must have.
+    marks: Expiring<String>,
     users: Expiring<String>,
     upstreams: Expiring<Upstream>,
     /// The sessions of a user at a provider, by their rows, the newest last.
     sessions: Expiring<VecDeque<String>>,
+    /// The sessions of all users that have not ended.
+    all_sessions: Expiring<()>,
     /// The rows that have tokens, of sessions that have not ended.
     connections: Expiring<()>,
     registrations: Expiring<Registration>,
@@ -68,9 +72,11 @@ impl Default for Rows {
             spent: Expiring::new(limits::ROWS),
             ended: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
             in_doubt: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
+            marks: Expiring::new(limits::ROWS),
             users: Expiring::new(limits::ROWS),
             upstreams: Expiring::new(limits::ROWS),
             sessions: Expiring::new(limits::ROWS),
+            all_sessions: Expiring::new(limits::ROWS),
             connections: Expiring::new(limits::ROWS),
             registrations: Expiring::new(limits::ROWS),
             locks: Expiring::new(limits::ROWS),
@@ -90,6 +96,20 @@ impl Rows {
         let grant = self.refresh.get(&family(session), now).map(|row| row.grant.session.user.id.clone());
         let rows = || self.of_session(session, providers, now).into_iter().flatten();
         grant.or_else(|| rows().next().map(|row| row.user_id)).unwrap_or_default()
+    }
+
+    /// A session goes on until then, at least.
+    fn goes_on(&mut self, session: &str, until: u64, now: u64) {
+        if self.ended.get(session, now).is_none() {
+            let until = self.all_sessions.until(session).map_or(until, |known| known.max(until));
+            self.all_sessions.put_evicting(session, (), until, now);
+        }
+    }
+
+    fn user_session(&self, id: &str, providers: &[&str], now: u64) -> Option<UserSession> {
+        let grant = self.refresh.get(&family(id), now).map(|row| row.grant.clone());
+        let session = UserSession { id: id.to_owned(), grant, rows: self.of_session(id, providers, now) };
+        (self.ended.get(id, now).is_none() && session.is_known()).then_some(session)
     }
 }
 
@@ -129,6 +149,18 @@ impl Store for MemoryStore {
     async fn client(&self, id: &str) -> Result<Option<Client>> {
         let (rows, now) = self.rows();
         Ok(rows.clients.get(id, now).or_else(|| rows.new_clients.get(id, now)).cloned())
+    }
+
+    async fn used_clients(&self, from: &str, most: usize) -> Result<Page<Client>> {
+        let (mut rows, now) = self.rows();
+        let (ids, next) = rows.clients.page(from, most, now);
+        Ok((ids.iter().filter_map(|id| rows.clients.get(id, now)).cloned().collect(), next))
+    }
+
+    async fn remove_client(&self, id: &str) -> Result<bool> {
+        let (mut rows, now) = self.rows();
+        let is_new = rows.new_clients.take(id, now).is_some();
+        Ok(rows.clients.remove(id) || is_new)
     }
 
     async fn renew_client(&self, id: &str) -> Result<()> {
@@ -186,6 +218,7 @@ impl Store for MemoryStore {
         let (current, previous) = (signature.to_owned(), String::new());
         let row = Family { grant: grant.clone(), current, previous, delivered: None };
         rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
+        rows.goes_on(&grant.session.id, now + life.as_secs(), now);
         Ok(true)
     }
 
@@ -212,6 +245,7 @@ impl Store for MemoryStore {
         let (current, previous) = (new.to_owned(), old.to_owned());
         let row = Family { grant: grant.clone(), current, previous, delivered: None };
         rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
+        rows.goes_on(&grant.session.id, now + life.as_secs(), now);
         Ok(Rotation::Done)
     }
 
@@ -232,6 +266,7 @@ impl Store for MemoryStore {
         let until = ends.fold(now + life.as_secs(), u64::max);
         rows.ended.put(session, ((), 1), user, (now, until));
         rows.refresh.remove(&family(session));
+        rows.all_sessions.remove(session);
         for provider in providers {
             rows.connections.remove(&pair(session, provider));
         }
@@ -259,6 +294,16 @@ impl Store for MemoryStore {
     async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool> {
         let (rows, now) = self.rows();
         Ok(rows.in_doubt.get(&pair(user, client), now).is_some())
+    }
+
+    async fn forget_approvals(&self, client: &str, mark: &str) -> Result<()> {
+        let (mut rows, now) = self.rows();
+        stored(rows.marks.put(client, mark.to_owned(), now + limits::BROWSER_LIFE.as_secs(), now))
+    }
+
+    async fn approvals_mark(&self, client: &str) -> Result<String> {
+        let (rows, now) = self.rows();
+        Ok(rows.marks.get(client, now).cloned().unwrap_or_default())
     }
 
     async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
@@ -301,6 +346,7 @@ impl Store for MemoryStore {
             rows.connections.put_evicting(&key, (), until, now);
         }
         rows.sessions.put_evicting(&user, sessions, until, now);
+        rows.goes_on(session, until, now);
         Ok(())
     }
 
@@ -319,15 +365,20 @@ impl Store for MemoryStore {
         let (rows, now) = self.rows();
         let Some(first) = providers.first() else { return Ok(Vec::new()) };
         let ids = rows.sessions.get(&pair(user, first), now).into_iter().flatten();
-        let going_on = ids.filter(|id| {
-            rows.ended.get(id, now).is_none() && rows.upstreams.get(&pair(id, first), now).is_some()
-        });
-        let sessions = going_on.map(|id| UserSession {
-            id: id.clone(),
-            is_offline: rows.refresh.get(&family(id), now).is_some(),
-            rows: rows.of_session(id, providers, now),
-        });
-        Ok(sessions.collect())
+        let known = ids.filter(|id| rows.upstreams.get(&pair(id, first), now).is_some());
+        Ok(known.filter_map(|id| rows.user_session(id, providers, now)).collect())
+    }
+
+    async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>> {
+        let (rows, now) = self.rows();
+        Ok(rows.user_session(id, providers, now))
+    }
+
+    async fn all_sessions(&self, from: &str, most: usize, providers: &[&str]) -> Result<Page<UserSession>> {
+        let (mut rows, now) = self.rows();
+        let (ids, next) = rows.all_sessions.page(from, most, now);
+        let sessions = ids.iter().filter_map(|id| rows.user_session(id, providers, now));
+        Ok((sessions.collect(), next))
     }
 
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {

@@ -30,6 +30,9 @@ pub enum StoreError {
     Full,
 }
 
+/// Some rows, and where the others begin. Without that, there are no others.
+pub(crate) type Page<T> = (Vec<T>, Option<String>);
+
 pub(crate) type Result<T> = std::result::Result<T, StoreError>;
 
 /// What has become of a code.
@@ -65,6 +68,10 @@ pub(crate) trait Store: Send + Sync {
     /// oldest one of them is removed. No client that was used makes room for one that was not.
     async fn put_client(&self, client: &Client, address: IpAddr) -> Result<()>;
     async fn client(&self, id: &str) -> Result<Option<Client>>;
+    /// About so many of the clients that have got tokens, from here on; empty is the begin.
+    async fn used_clients(&self, from: &str, most: usize) -> Result<Page<Client>>;
+    /// Removes a client that has registered. `false`: there is none.
+    async fn remove_client(&self, id: &str) -> Result<bool>;
     /// A client has got tokens: it lives on. Beyond the number of those, the one that was not used for longest is removed.
     async fn renew_client(&self, id: &str) -> Result<()>;
 
@@ -99,6 +106,11 @@ pub(crate) trait Store: Send + Sync {
     /// Whether the approvals of a user for a client do not count any more.
     async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool>;
 
+    /// Has all users approve a client again: approvals for another mark than this one do not count.
+    async fn forget_approvals(&self, client: &str, mark: &str) -> Result<()>;
+    /// The mark that approvals for a client must have. Empty where none was forgotten.
+    async fn approvals_mark(&self, client: &str) -> Result<String>;
+
     /// Whether this is the first use of something that may be used once.
     async fn spend(&self, key: &str, life: Duration) -> Result<bool>;
 
@@ -112,6 +124,11 @@ pub(crate) trait Store: Send + Sync {
     async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>>;
     /// The sessions of a user that have not ended, with their rows at these providers. Each has one at the first of them.
     async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>>;
+    /// One session, with its rows at these providers, if it goes on.
+    async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>>;
+    /// About so many of the sessions of all users, from here on; empty is the begin. One that changes meanwhile may come twice. None
+    /// that goes on all the time is left out.
+    async fn all_sessions(&self, from: &str, most: usize, providers: &[&str]) -> Result<Page<UserSession>>;
     /// The newest row of a user at a provider.
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>>;
 

@@ -175,13 +175,24 @@ pub(crate) struct Upstream {
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct UserSession {
     pub(crate) id: String,
-    /// Whether it has a refresh token.
-    pub(crate) is_offline: bool,
+    /// What continues it: it has a refresh token.
+    pub(crate) grant: Option<Grant>,
     /// Its rows at upstreams, in their order.
     pub(crate) rows: Vec<Option<Upstream>>,
 }
 
 impl UserSession {
+    /// Whether it goes on: it can be continued, or has tokens of the first provider.
+    pub(crate) fn is_known(&self) -> bool {
+        self.grant.is_some() || self.rows.first().is_some_and(Option::is_some)
+    }
+
+    /// The id of its user.
+    pub(crate) fn user_id(&self) -> &str {
+        let of_grant = self.grant.as_ref().map(|grant| &*grant.session.user.id);
+        of_grant.or_else(|| self.rows.iter().flatten().map(|row| &*row.user_id).next()).unwrap_or_default()
+    }
+
     /// When the user connected an upstream for the last time, in seconds since 1970.
     pub(crate) fn connected_at(&self) -> u64 {
         self.rows.iter().flatten().map(|row| row.connected_at).max().unwrap_or_default()
@@ -189,7 +200,7 @@ impl UserSession {
 
     /// The client that acts for the user.
     pub(crate) fn client_id(&self) -> &str {
-        client_of(&self.rows)
+        self.grant.as_ref().map_or_else(|| client_of(&self.rows), |grant| &grant.client_id)
     }
 }
 

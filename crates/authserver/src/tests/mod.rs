@@ -1,5 +1,6 @@
 //! Tests of the server as clients, browsers and attackers see it. The identity provider is a fake of the test kit.
 
+mod administration;
 mod approvals;
 mod chains;
 mod codes;
@@ -14,6 +15,7 @@ mod flow;
 mod interleavings;
 mod logins;
 mod lost_replies;
+mod policies;
 mod redis_failover;
 mod redis_places;
 mod refreshes;

@@ -304,7 +304,11 @@ async fn the_tokens_of_a_session_are_one_row_in_redis_however_often_they_are_rep
         let (old, new) = (number.to_string(), (number + 1).to_string());
         assert_eq!(store.rotate(&old, &new, &grant("s"), LIFE).await, Ok(Rotation::Done));
     }
-    assert_eq!(redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 1);
+    // One row, and one index with one member.
+    assert_eq!(redis::cmd("DBSIZE").query_async::<u64>(&mut connection).await.unwrap(), 2);
+    let mut count = redis::cmd("ZCARD");
+    count.arg("thv:auth:{ns:kit}:sessions");
+    assert_eq!(count.query_async::<u64>(&mut connection).await.unwrap(), 1);
 }
 
 /// Users of a provider that does not name them are new with each login.

@@ -28,13 +28,13 @@ use crate::{
 const PAGE: &str = "/oauth/connections";
 
 /// A session of a user, in which a client of this name acts.
-struct OfUser {
-    client: String,
-    id: String,
-    tokens: Value,
+pub(super) struct OfUser {
+    pub(super) client: String,
+    pub(super) id: String,
+    pub(super) tokens: Value,
 }
 
-async fn session_of(world: &World, user: &str, client_name: &str, scope: &str) -> OfUser {
+pub(super) async fn session_of(world: &World, user: &str, client_name: &str, scope: &str) -> OfUser {
     let metadata = json!({"client_name": client_name, "redirect_uris": [REDIRECT]});
     let client = world.register(metadata).await.1["client_id"].as_str().unwrap().to_owned();
     let mut visitor = Visitor::default();
@@ -46,10 +46,10 @@ async fn session_of(world: &World, user: &str, client_name: &str, scope: &str) -
     OfUser { client, id: claims["tsid"].as_str().unwrap().to_owned(), tokens }
 }
 
-const OFFLINE: &str = "openid offline_access";
+pub(super) const OFFLINE: &str = "openid offline_access";
 
 impl OfUser {
-    async fn goes_on(&self, world: &World) -> bool {
+    pub(super) async fn goes_on(&self, world: &World) -> bool {
         let token = self.tokens["access_token"].as_str().unwrap();
         world.server.claims(token).await.unwrap().is_some()
     }
@@ -349,10 +349,14 @@ async fn check_sessions(store: Arc<dyn Store>) {
     let expected = [
         UserSession {
             id: "one".into(),
-            is_offline: false,
+            grant: None,
             rows: vec![Some(of("ann", "corp", 10)), Some(of("ann", "hub", 20))],
         },
-        UserSession { id: "two".into(), is_offline: true, rows: vec![Some(of("ann", "corp", 30)), None] },
+        UserSession {
+            id: "two".into(),
+            grant: Some(grant("two")),
+            rows: vec![Some(of("ann", "corp", 30)), None],
+        },
     ];
     assert!(sessions == expected);
     assert_eq!(sessions[0].connected_at(), 20);

@@ -22,6 +22,8 @@ pub(crate) struct Login {
     pub(crate) subject: Subject,
     pub(crate) name: Option<String>,
     pub(crate) email: Option<String>,
+    /// All that the provider says about the user.
+    pub(crate) claims: Value,
     pub(crate) tokens: TokenResponse,
 }
 
@@ -29,7 +31,8 @@ impl Login {
     /// The login with the claims of an ID token.
     pub(super) fn of_claims(tokens: TokenResponse, subject: String, claims: &Claims) -> Self {
         let text = |name: &str| claims.get(name).and_then(Value::as_str).map(str::to_owned);
-        Self { subject: Subject::Known(subject), name: text("name"), email: text("email"), tokens }
+        let (name, email) = (text("name"), text("email"));
+        Self { subject: Subject::Known(subject), name, email, claims: Value::Object(claims.clone()), tokens }
     }
 }
 
@@ -43,13 +46,15 @@ pub(super) async fn login(
     match identity {
         Identity::Nowhere => {
             let id = User::unnamed_id(&hex_hash(&tokens.access_token));
-            Ok(Login { subject: Subject::Synthetic(id), name: None, email: None, tokens })
+            let subject = Subject::Synthetic(id);
+            Ok(Login { subject, name: None, email: None, claims: Value::Null, tokens })
         }
         Identity::Token(paths) => {
             let subject = text_at(&tokens.body, &paths.subject_path).ok_or(no_subject)?;
             let (name, email) =
                 (text_at(&tokens.body, &paths.name_path), text_at(&tokens.body, &paths.email_path));
-            Ok(Login { subject: Subject::Known(subject), name, email, tokens })
+            let claims = tokens.body.clone();
+            Ok(Login { subject: Subject::Known(subject), name, email, claims, tokens })
         }
         Identity::UserInfo(userinfo) => {
             let fields = userinfo.field_mapping.clone().unwrap_or_default();
@@ -61,7 +66,7 @@ pub(super) async fn login(
             let subject = first(&fields.subject_fields, &["sub", "id"]).ok_or(no_subject)?;
             let name = first(&fields.name_fields, &["name", "login"]);
             let email = first(&fields.email_fields, &["email"]);
-            Ok(Login { subject: Subject::Known(subject), name, email, tokens })
+            Ok(Login { subject: Subject::Known(subject), name, email, claims: described, tokens })
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod file;
 mod identity;
+mod policy;
 mod storage;
 mod trust;
 mod upstream;
@@ -12,6 +13,7 @@ use serde_with::apply;
 use crate::{SchemaVersion, yaml, zero::zero};
 
 pub use identity::*;
+pub use policy::*;
 pub use storage::*;
 pub use trust::*;
 pub use upstream::*;
@@ -69,6 +71,12 @@ pub struct AuthServer {
     pub delegate_clients: Vec<DelegateClient>,
     /// The ids of clients that users need not approve.
     pub clients_without_consent: Vec<String>,
+    /// How long a session lasts after its login, however often it is continued, as a Go duration. The default is without end.
+    pub session_lifespan: String,
+    /// Which users may log in. The default is all.
+    pub allowed_users: Option<AllowedUsers>,
+    /// Which clients may register themselves. The default is all.
+    pub client_registration: Option<ClientRegistration>,
 }
 
 impl AuthServer {
@@ -199,6 +207,13 @@ mod tests {
                 "audiences": ["https://mcp.example"],
             }],
             "clients_without_consent": ["https://client.example/client.json"],
+            "session_lifespan": "24h",
+            "allowed_users": {
+                "email_domains": ["example.com"], "claims": [{"name": "groups", "values": ["staff"]}],
+            },
+            "client_registration": {
+                "disabled": true, "initial_access_token_env_var": "R", "redirect_hosts": ["localhost"],
+            },
         });
         let read: AuthServer = serde_json::from_value(written.clone()).unwrap();
         similar_asserts::assert_eq!(serde_json::to_value(read).unwrap(), written);

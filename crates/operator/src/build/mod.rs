@@ -21,7 +21,7 @@ pub(crate) use pod_patch::pod_patch;
 pub(crate) use pod_template::{patched, with_defaults};
 pub(crate) use probe::{container_port, http_probe};
 pub(crate) use pull_secrets::pull_secrets;
-pub(crate) use rbac::{Rule, Rules, own_status, policy, rbac, service_account};
+pub(crate) use rbac::{Rule, Rules, own_status, policy, rbac, reviews, service_account};
 pub(crate) use security::least_rights;
 pub(crate) use service::{Labels, port_service, proxy_service, service_url};
 pub(crate) use volumes::Volumes;

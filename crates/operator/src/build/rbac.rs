@@ -99,6 +99,13 @@ pub(crate) fn own_status<K: ApiKind>(name: &str) -> [PolicyRule; 2] {
     [rule(plural.to_string(), "get"), rule(format!("{plural}/status"), "patch")]
 }
 
+/// What a pod with an authorization server needs to have the API server decide about administrators of its sessions. It shows
+/// nothing of the namespace but who may do what.
+pub(crate) fn reviews(has_auth_server: bool) -> Option<PolicyRule> {
+    const REVIEWS: Rule = ("authorization.k8s.io", &["localsubjectaccessreviews"], &["create"]);
+    has_auth_server.then(|| policy(&REVIEWS))
+}
+
 /// A Role with the rules, and its binding to the ServiceAccount of the same name.
 pub(crate) fn rbac(
     identity: &Identity,

@@ -10,7 +10,9 @@ mod upstream;
 use skep_api::{auth_server::EmbeddedAuthServer, refs::SecretKeyRef};
 use skep_config::{
     AuthServer, FieldError, FieldPath,
-    auth_server::{ClientDocuments, SigningKeys, TokenLifespans},
+    auth_server::{
+        AllowedClaim, AllowedUsers, ClientDocuments, ClientRegistration, SigningKeys, TokenLifespans,
+    },
     env, paths,
     run_config::Oidc,
 };
@@ -59,6 +61,9 @@ pub(crate) fn auth_server(
         ),
         delegate_clients: trust::delegate_clients(server),
         clients_without_consent: server.clients_without_consent.clone(),
+        session_lifespan: go_duration(&server.session_lifespan),
+        allowed_users: server.allowed_users.as_ref().map(allowed_users),
+        client_registration: server.client_registration.as_ref().map(client_registration),
         ..AuthServer::default()
     };
     match trust::check_delegates(&built).into_iter().next() {
@@ -135,6 +140,25 @@ fn client_documents(server: &EmbeddedAuthServer) -> Option<ClientDocuments> {
     })
 }
 
+fn allowed_users(users: &skep_api::auth_server::AllowedUsers) -> AllowedUsers {
+    let claims = users.claims.iter();
+    AllowedUsers {
+        email_domains: users.email_domains.clone(),
+        claims: claims
+            .map(|claim| AllowedClaim { name: claim.name.clone(), values: claim.values.clone() })
+            .collect(),
+    }
+}
+
+fn client_registration(registration: &skep_api::auth_server::ClientRegistration) -> ClientRegistration {
+    let token = registration.initial_access_token_ref.as_ref().map(|_| env::CLIENT_REGISTRATION_TOKEN);
+    ClientRegistration {
+        disabled: flag(registration.disabled),
+        initial_access_token_env_var: token.unwrap_or_default().to_owned(),
+        redirect_hosts: registration.redirect_hosts.clone(),
+    }
+}
+
 fn go_duration(duration: &Option<skep_api::Duration>) -> String {
     duration.as_ref().map(|duration| duration.as_str().into()).unwrap_or_default()
 }
@@ -154,8 +178,11 @@ pub(crate) fn secrets(server: &EmbeddedAuthServer) -> Vec<(FieldPath, &SecretKey
 fn variables(server: &EmbeddedAuthServer) -> Vec<(String, &SecretKeyRef)> {
     let delegates = server.delegate_clients.iter().enumerate();
     let delegates = delegates.map(|(i, client)| (env::delegate_client_secret(i), &client.client_secret_ref));
+    let registration = server.client_registration.as_ref();
+    let registration = registration.and_then(|registration| registration.initial_access_token_ref.as_ref());
+    let registration = registration.map(|secret| (env::CLIENT_REGISTRATION_TOKEN.to_owned(), secret));
     let upstreams = server.upstream_providers.iter().flat_map(upstream::variables);
-    upstreams.chain(delegates).chain(storage::variables(server)).collect()
+    upstreams.chain(delegates).chain(registration).chain(storage::variables(server)).collect()
 }
 
 /// Adds the files with its keys and passwords.

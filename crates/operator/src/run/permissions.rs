@@ -13,7 +13,7 @@ const OWN: &[&str] = &["get", "list", "watch", "create", "patch", "delete"];
 /// What the pods are granted, the operator must be allowed as well: RBAC lets no one grant more than they have.
 const GRANT: &[&str] = &["get", "list", "watch", "create", "update", "patch", "delete"];
 
-const RULES: [Rule; 13] = [
+const RULES: [Rule; 14] = [
     (GROUP, &["virtualmcpservers/status"], &["update"]),
     ("apps", &["deployments"], OWN),
     ("apps", &["statefulsets"], GRANT),
@@ -26,6 +26,8 @@ const RULES: [Rule; 13] = [
     ("", &["pods/attach"], &["create", "get"]),
     ("rbac.authorization.k8s.io", &["roles", "rolebindings"], OWN),
     ("events.k8s.io", &["events"], &["create", "patch"]),
+    // What pods with an authorization server are granted in addition.
+    ("authorization.k8s.io", &["localsubjectaccessreviews"], &["create"]),
     // What registry servers are granted in addition.
     ("coordination.k8s.io", &["leases"], GRANT),
     ("gateway.networking.k8s.io", &["httproutes", "gateways"], READ),

@@ -17,7 +17,7 @@ use skep_config::{
     run_config::{SessionRedis, Transport},
 };
 use skep_gateway::{
-    AuthorizationServer,
+    AdministrationPage, AuthorizationServer,
     body::Budget,
     http::{Body, Service, WellKnown},
     identity::Identity,
@@ -69,6 +69,7 @@ pub struct Proxy {
     pub(super) well_known: WellKnown,
     pub(super) health: Health,
     pub(super) calls_page: Option<Box<CallsPage>>,
+    pub(super) administration: Option<Box<AdministrationPage>>,
     pub(super) budget: Budget,
     is_leaving: AtomicBool,
 }
@@ -154,6 +155,7 @@ impl Proxy {
             well_known: WellKnown::new(&middlewares, &config.name),
             health: Health::new(Arc::default()),
             calls_page: None,
+            administration: None,
             budget: Budget::new(limits::BODIES),
             is_leaving: AtomicBool::new(false),
         })
@@ -172,6 +174,11 @@ impl Proxy {
     pub fn with_calls_page(self, page: CallsPage) -> Self {
         let log = page.log().clone();
         Self { calls_page: Some(Box::new(page)), ..self }.with_call_log(log)
+    }
+
+    /// The same with endpoints for administrators of its authorization server.
+    pub fn with_administration(self, page: AdministrationPage) -> Self {
+        Self { administration: Some(Box::new(page)), ..self }
     }
 
     /// Checks that what the proxy needs beside its server is available. To be called before it serves: later on, it

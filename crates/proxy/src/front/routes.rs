@@ -35,6 +35,9 @@ impl Proxy {
             let client = forwarded.unwrap_or_else(|| peer.ip());
             return Either::Left(server.respond(request, client).map(|page| page.map(Body::Whole)).boxed());
         }
+        if self.administration.as_ref().is_some_and(|page| page.serves(path)) {
+            return Either::Left(self.administer(request).boxed());
+        }
         match path {
             "/health" => Either::Left(self.health(method.clone()).boxed()),
             METRICS => Either::Left(ready(self.metrics(method)).boxed()),
@@ -49,6 +52,13 @@ impl Proxy {
     async fn calls(&self, request: Request<Incoming>) -> Response<Body> {
         match &self.calls_page {
             Some(page) => page.respond(request.method(), request.headers()).await,
+            None => response::empty(StatusCode::NOT_FOUND),
+        }
+    }
+
+    async fn administer(&self, request: Request<Incoming>) -> Response<Body> {
+        match &self.administration {
+            Some(page) => page.respond(request.method(), request.uri(), request.headers()).await,
             None => response::empty(StatusCode::NOT_FOUND),
         }
     }

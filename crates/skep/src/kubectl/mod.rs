@@ -1,8 +1,11 @@
 //! `kubectl skep`: a plugin of kubectl, which finds this program under the name `kubectl-skep`.
 
+mod administration;
 mod call;
+mod clients;
 mod forward;
 mod logs;
+mod sessions;
 mod status;
 mod tools;
 
@@ -38,6 +41,8 @@ enum Command {
     Tools(tools::Args),
     Call(call::Args),
     Logs(logs::Args),
+    Sessions(sessions::Args),
+    Clients(clients::Args),
     Explain(explain::LiveArgs),
 }
 
@@ -50,6 +55,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
             Command::Tools(args) => tools::run(&cluster, args).await,
             Command::Call(args) => call::run(&cluster, args).await,
             Command::Logs(args) => logs::run(&cluster, args).await,
+            Command::Sessions(args) => sessions::run(&cluster, args).await,
+            Command::Clients(args) => clients::run(&cluster, args).await,
             Command::Explain(args) => explain::run_live(&cluster, args).await,
         }
     })

@@ -14,7 +14,7 @@ use skep_api::{
 use skep_auth::Seal;
 use skep_config::{FieldError, env};
 use skep_gateway::{
-    AuthorizationServer,
+    AdministrationPage, AuthorizationServer,
     body::Budget,
     http::WellKnown,
     middleware::{CallLog, CallsPage},
@@ -64,6 +64,7 @@ pub struct Settings {
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     calls: Option<Arc<CallLog>>,
     calls_page: Option<Arc<CallsPage>>,
+    administration: Option<Arc<AdministrationPage>>,
     seal: Arc<Seal>,
     variables: Variables,
 }
@@ -91,6 +92,7 @@ impl Settings {
             authorization_server: None,
             calls: None,
             calls_page: None,
+            administration: None,
             seal: Arc::default(),
             variables: Variables::default(),
         })
@@ -124,6 +126,11 @@ impl Settings {
     pub fn with_calls_page(self, page: CallsPage) -> Self {
         let log = page.log().clone();
         Self { calls_page: Some(Arc::new(page)), ..self }.with_call_log(log)
+    }
+
+    /// The same with endpoints for administrators of its authorization server.
+    pub fn with_administration(self, page: AdministrationPage) -> Self {
+        Self { administration: Some(Arc::new(page)), ..self }
     }
 
     /// The same with variables that the process does not have.
@@ -185,6 +192,7 @@ impl Settings {
             views: Arc::new(views),
             chain,
             calls_page: self.calls_page.clone(),
+            administration: self.administration.clone(),
             authorization_server: self.authorization_server.clone(),
             well_known: WellKnown::new(&middlewares, config.name.as_deref().unwrap_or_default()),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),

@@ -49,7 +49,7 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 use skep_auth::Seal;
 use skep_gateway::{
-    AuthorizationServer,
+    AdministrationPage, AuthorizationServer,
     body::Budget,
     http::{Body, Service, WellKnown},
     message::Exchange,
@@ -90,6 +90,7 @@ pub(crate) struct Front {
     pub(crate) views: Arc<Views>,
     pub(crate) chain: Chain,
     calls_page: Option<Arc<CallsPage>>,
+    administration: Option<Arc<AdministrationPage>>,
     well_known: WellKnown,
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     sessions: Arc<Memory<Known>>,
@@ -133,6 +134,7 @@ pub(crate) struct Parts {
     pub(crate) chain: Chain,
     /// The page that shows its calls.
     pub(crate) calls_page: Option<Arc<CallsPage>>,
+    pub(crate) administration: Option<Arc<AdministrationPage>>,
     pub(crate) well_known: WellKnown,
     /// The authorization server whose routes share the listener.
     pub(crate) authorization_server: Option<Arc<dyn AuthorizationServer>>,
@@ -234,6 +236,7 @@ impl Front {
             views,
             chain,
             calls_page,
+            administration,
             well_known,
             authorization_server,
             passthrough,
@@ -255,6 +258,7 @@ impl Front {
             views,
             chain,
             calls_page,
+            administration,
             well_known,
             authorization_server,
             sessions: Arc::new(Memory::new(session_life)),

@@ -30,6 +30,9 @@ impl Front {
         if let Some(server) = self.authorization_server.as_ref().filter(|server| server.serves(path)) {
             return server.respond(request, peer.ip()).await.map(Body::Whole);
         }
+        if let Some(page) = self.administration.as_ref().filter(|page| page.serves(path)) {
+            return page.respond(method, request.uri(), request.headers()).await;
+        }
         match path {
             MCP => self.mcp(request, peer).await,
             METRICS => match self.chain.telemetry().and_then(Telemetry::page) {

@@ -17,8 +17,8 @@ use tracing::warn;
 use uuid::Uuid;
 
 use super::{
-    Client, Connected, Grant, Pending, Registration, Result, Rotation, Store, StoreError, Taken, Upstream,
-    UserSession,
+    Client, Connected, Grant, Page, Pending, Registration, Result, Rotation, Store, StoreError, Taken,
+    Upstream, UserSession,
 };
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
 use connection::Connection;
@@ -105,10 +105,13 @@ impl RedisStore {
         [row, of_address, self.key(&[name]), self.key(&[name, "counts"])]
     }
 
-    /// The keys of the refresh tokens of a session, and of its end.
-    fn session_keys(&self, grant: &Grant) -> [String; 2] {
-        let session = &*grant.session.id;
-        [self.key(&["refresh", &family(session)]), self.ended_key(session)]
+    /// The keys of the refresh tokens of a session, of its end, and of the index of sessions.
+    fn session_keys(&self, session: &str) -> [String; 3] {
+        [self.refresh_key(session), self.ended_key(session), self.key(&["sessions"])]
+    }
+
+    fn refresh_key(&self, session: &str) -> String {
+        self.key(&["refresh", &family(session)])
     }
 
     fn ended_key(&self, session: &str) -> String {
@@ -137,6 +140,34 @@ impl RedisStore {
     /// The key of the index of connections.
     fn connections_key(&self) -> String {
         self.key(&["connections"])
+    }
+
+    /// Some members of a set, from here on.
+    async fn page(&self, set: &str, from: &str, most: usize) -> Result<Page<(String, u64)>> {
+        // Of a begin that is none, Redis reports an error.
+        let from: u64 = from.parse().unwrap_or_default();
+        let (next, members): (u64, Vec<(String, u64)>) =
+            self.query(cmd("ZSCAN").arg(self.key(&[set])).arg(from).arg("COUNT").arg(most)).await?;
+        Ok((members, (next != 0).then(|| next.to_string())))
+    }
+
+    /// The sessions with these ids that go on, with their rows at these providers.
+    async fn with_ids(&self, ids: &[&str], providers: &[&str]) -> Result<Vec<UserSession>> {
+        let of_session = |id: &&str| {
+            let mut keys = vec![self.ended_key(id), self.refresh_key(id)];
+            keys.extend(self.upstream_keys(id, providers));
+            keys
+        };
+        let keys: Vec<Vec<String>> = ids.iter().map(of_session).collect();
+        let found: Vec<Vec<Option<String>>> = self.query(&scripts::sessions(&keys)).await?;
+        let sessions = ids.iter().zip(keys).zip(found).filter_map(|((id, keys), found)| {
+            let ([ended, grant], rows) = found.split_first_chunk()?;
+            let rows = keys.iter().skip(2).zip(rows).map(|(key, row)| self.row(key, row.as_ref())).collect();
+            let grant = grant.as_ref().and_then(|grant| parsed(grant));
+            let session = UserSession { id: (*id).to_owned(), grant, rows };
+            (ended.is_none() && session.is_known()).then_some(session)
+        });
+        Ok(sessions.collect())
     }
 
     /// A row with its tokens encrypted for its place.
@@ -193,6 +224,21 @@ impl Store for RedisStore {
         self.get(&self.key(&["client", id])).await
     }
 
+    async fn used_clients(&self, from: &str, most: usize) -> Result<Page<Client>> {
+        let (members, next) = self.page("clients", from, most).await?;
+        let keys: Vec<String> = members.into_iter().map(|(key, _)| key).collect();
+        if keys.is_empty() {
+            return Ok((Vec::new(), next));
+        }
+        let rows: Vec<Option<String>> = self.query(cmd("MGET").arg(keys)).await?;
+        Ok((rows.iter().flatten().filter_map(|row| parsed(row)).collect(), next))
+    }
+
+    async fn remove_client(&self, id: &str) -> Result<bool> {
+        let keys = [self.key(&["client", id]), self.key(&["clients"]), self.key(&["clients:new"])];
+        Ok(self.query::<i64>(&scripts::remove_client(&keys)).await? == 1)
+    }
+
     async fn renew_client(&self, id: &str) -> Result<()> {
         let keys = [self.key(&["client", id]), self.key(&["clients"]), self.key(&["clients:new"])];
         self.query(&scripts::renew_client(&keys)).await
@@ -236,7 +282,9 @@ impl Store for RedisStore {
     }
 
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
-        let command = scripts::put_refresh(&self.session_keys(grant), &text(grant)?, life, signature);
+        let keys = self.session_keys(&grant.session.id);
+        let index = (self.clock.now(), &*grant.session.id);
+        let command = scripts::put_refresh(&keys, &text(grant)?, life, signature, index);
         Ok(self.query::<i64>(&command).await? == 1)
     }
 
@@ -247,7 +295,9 @@ impl Store for RedisStore {
     }
 
     async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration) -> Result<Rotation> {
-        let command = scripts::rotate(&self.session_keys(grant), &text(grant)?, life, (old, new));
+        let keys = self.session_keys(&grant.session.id);
+        let index = (self.clock.now(), &*grant.session.id);
+        let command = scripts::rotate(&keys, &text(grant)?, life, (old, new), index);
         Ok(match self.query::<i64>(&command).await? {
             scripts::DONE => Rotation::Done,
             scripts::STOLEN => Rotation::Stolen,
@@ -256,14 +306,14 @@ impl Store for RedisStore {
     }
 
     async fn deliver(&self, new: &str, session: &str) -> Result<()> {
-        self.query(&scripts::deliver(&self.key(&["refresh", &family(session)]), new)).await
+        self.query(&scripts::deliver(&self.refresh_key(session), new)).await
     }
 
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
-        let refresh = self.key(&["refresh", &family(session)]);
-        let keys = [self.ended_key(session), refresh, self.connections_key()];
+        let [refresh, ended, all] = self.session_keys(session);
         let rows = self.upstream_keys(session, providers);
-        self.query(&scripts::end_session(&keys, &rows, life)).await
+        let keys = [ended, refresh, self.connections_key(), all];
+        self.query(&scripts::end_session(&keys, session, &rows, life)).await
     }
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
@@ -282,6 +332,17 @@ impl Store for RedisStore {
 
     async fn is_in_doubt(&self, user: &str, client: &str) -> Result<bool> {
         self.query(cmd("EXISTS").arg(self.doubt_key(user, client))).await
+    }
+
+    async fn forget_approvals(&self, client: &str, mark: &str) -> Result<()> {
+        let mut command = cmd("SET");
+        command.arg(self.key(&["approvals", client])).arg(mark).arg("EX").arg(limits::BROWSER_LIFE.as_secs());
+        self.query(&command).await
+    }
+
+    async fn approvals_mark(&self, client: &str) -> Result<String> {
+        let mark: Option<String> = self.query(cmd("GET").arg(self.key(&["approvals", client]))).await?;
+        Ok(mark.unwrap_or_default())
     }
 
     async fn spend(&self, key: &str, life: Duration) -> Result<bool> {
@@ -316,10 +377,12 @@ impl Store for RedisStore {
         let latest = self.key(&["user", "upstream", &row.user_id, &row.provider_id]);
         let all = self.rows_key(&row.user_id, &row.provider_id);
         let sealed = text(&self.sealed(&key, row)?)?;
-        let keys = [key, latest, all, self.connections_key(), self.ended_key(session)];
+        let [_, ended, index] = self.session_keys(session);
+        let keys = [key, latest, all, self.connections_key(), ended, index];
         let is_connected = !row.access_token.is_empty();
         let times = (self.clock.now(), life);
-        self.query(&scripts::put_upstream(&keys, &sealed, &text(&session)?, times, is_connected)).await
+        self.query(&scripts::put_upstream(&keys, &sealed, (session, &text(&session)?), times, is_connected))
+            .await
     }
 
     async fn upstream(&self, session: &str, provider: &str) -> Result<Option<Upstream>> {
@@ -343,20 +406,20 @@ impl Store for RedisStore {
         command.arg(self.rows_key(user, first)).arg(0).arg(-1);
         let known: Vec<String> = self.query(&command).await?;
         let ids: Vec<&str> = known.iter().filter_map(|key| self.session_of(key, first)).collect();
-        let of_session = |id: &&str| {
-            let mut keys = vec![self.ended_key(id), self.key(&["refresh", &family(id)])];
-            keys.extend(self.upstream_keys(id, providers));
-            keys
-        };
-        let keys: Vec<Vec<String>> = ids.iter().map(of_session).collect();
-        let found: Vec<Vec<Option<String>>> = self.query(&scripts::sessions(&keys)).await?;
-        let sessions = ids.iter().zip(keys).zip(found).filter_map(|((id, keys), found)| {
-            let ([ended, refresh], rows) = found.split_first_chunk()?;
-            let rows = keys.iter().skip(2).zip(rows).map(|(key, row)| self.row(key, row.as_ref())).collect();
-            let session = UserSession { id: (*id).to_owned(), is_offline: refresh.is_some(), rows };
-            (ended.is_none() && session.rows.first().is_some_and(Option::is_some)).then_some(session)
-        });
-        Ok(sessions.collect())
+        let sessions = self.with_ids(&ids, providers).await?.into_iter();
+        // The keys of rows that have expired stay in the list.
+        Ok(sessions.filter(|session| session.rows.first().is_some_and(Option::is_some)).collect())
+    }
+
+    async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>> {
+        Ok(self.with_ids(&[id], providers).await?.pop())
+    }
+
+    async fn all_sessions(&self, from: &str, most: usize, providers: &[&str]) -> Result<Page<UserSession>> {
+        let (members, next) = self.page("sessions", from, most).await?;
+        let now = self.clock.now();
+        let ids = members.iter().filter(|(_, until)| *until > now).map(|(id, _)| &**id);
+        Ok((self.with_ids(&ids.collect::<Vec<_>>(), providers).await?, next))
     }
 
     async fn latest_upstream(&self, user: &str, provider: &str) -> Result<Option<Upstream>> {

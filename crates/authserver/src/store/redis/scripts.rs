@@ -11,12 +11,24 @@ use crate::limits;
 pub(super) const STOLEN: i64 = 0;
 pub(super) const DONE: i64 = 1;
 
+/// The sessions of all users are in a set, ordered by when they expire.
+const GO_ON: &str = "
+local function go_on(set, session, now, life)
+  redis.call('ZREMRANGEBYSCORE', set, '-inf', now)
+  local known = tonumber(redis.call('ZSCORE', set, session) or 0)
+  redis.call('ZADD', set, math.max(known, now + life), session)
+  redis.call('ZREMRANGEBYRANK', set, 0, -1 - MOST)
+  local last = redis.call('ZRANGE', set, -1, -1, 'WITHSCORES')
+  redis.call('EXPIREAT', set, last[2])
+end";
+
 const PUT_REFRESH: &str = "
 if redis.call('EXISTS', KEYS[2]) == 1 then return 0 end
 local known = redis.call('HGET', KEYS[1], 'current')
 if known then return known == ARGV[3] and 1 or 0 end
 redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[3])
 redis.call('EXPIRE', KEYS[1], ARGV[2])
+go_on(KEYS[3], ARGV[5], tonumber(ARGV[4]), tonumber(ARGV[2]))
 return 1";
 
 /// Times are those of Redis: replicas of the server may have others.
@@ -34,6 +46,7 @@ end
 redis.call('HSET', KEYS[1], 'grant', ARGV[1], 'current', ARGV[4], 'previous', ARGV[3])
 redis.call('HDEL', KEYS[1], 'at')
 redis.call('EXPIRE', KEYS[1], ARGV[2])
+go_on(KEYS[3], ARGV[7], tonumber(ARGV[6]), tonumber(ARGV[2]))
 return 1";
 
 /// The first time stays.
@@ -46,10 +59,11 @@ return 1";
 /// It has ended for as long as it has rows: these stay, for the next login of the user.
 const END_SESSION: &str = "
 local life = tonumber(ARGV[1])
-for index = 2, #ARGV do life = math.max(life, redis.call('TTL', ARGV[index])) end
+for index = 3, #ARGV do life = math.max(life, redis.call('TTL', ARGV[index])) end
 redis.call('SET', KEYS[1], '1', 'EX', life)
 redis.call('DEL', KEYS[2])
-for index = 2, #ARGV do redis.call('ZREM', KEYS[3], ARGV[index]) end
+redis.call('ZREM', KEYS[4], ARGV[2])
+for index = 3, #ARGV do redis.call('ZREM', KEYS[3], ARGV[index]) end
 return 1";
 
 /// Rows that strangers cause. The keys of those of an address are in a set, and of all of them in another one, both ordered by when
@@ -107,6 +121,7 @@ end
 redis.call('EXPIRE', KEYS[3], ARGV[3])
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
+if redis.call('EXISTS', KEYS[5]) == 0 then go_on(KEYS[6], ARGV[8], tonumber(ARGV[5]), tonumber(ARGV[3])) end
 redis.call('ZREMRANGEBYSCORE', KEYS[4], '-inf', ARGV[5])
 if ARGV[6] == '1' and redis.call('EXISTS', KEYS[5]) == 0 then
   redis.call('ZADD', KEYS[4], ARGV[5] + ARGV[3], KEYS[1])
@@ -146,12 +161,22 @@ end
 redis.call('EXPIRE', KEYS[2], ARGV[1])
 return 1";
 
+const REMOVE_CLIENT: &str = "
+for index = 2, 3 do redis.call('ZREM', KEYS[index], KEYS[1]) end
+return redis.call('DEL', KEYS[1])";
+
+/// Removes a client, which may be in one of these sets.
+pub(super) fn remove_client(keys: &[String; 3]) -> Cmd {
+    script(REMOVE_CLIENT, keys)
+}
+
 /// What there is of each session: its end, its refresh tokens, and its rows.
 const SESSIONS: &str = "
 local found, width = {}, tonumber(ARGV[1])
 for first = 1, #KEYS, width do
   local one = {}
-  for place = 1, 2 do one[place] = redis.call('EXISTS', KEYS[first + place - 1]) == 1 and '1' end
+  one[1] = redis.call('EXISTS', KEYS[first]) == 1 and '1'
+  one[2] = redis.call('HGET', KEYS[first + 1], 'grant')
   for place = 3, width do one[place] = redis.call('GET', KEYS[first + place - 1]) end
   table.insert(found, one)
 end
@@ -187,6 +212,12 @@ pub(super) fn unlock(keys: &[String; 1], holder: &str) -> Cmd {
     command
 }
 
+/// A script that keeps the index of sessions.
+fn indexing(text: &str, keys: &[String]) -> Cmd {
+    let most = limits::CONNECTIONS_IN_REDIS.to_string();
+    script(&(GO_ON.replace("MOST", &most) + text), keys)
+}
+
 fn script(text: &str, keys: &[String]) -> Cmd {
     let mut command = cmd("EVAL");
     command.arg(text).arg(keys.len()).arg(keys);
@@ -194,17 +225,29 @@ fn script(text: &str, keys: &[String]) -> Cmd {
 }
 
 /// Stores the first refresh token of a session, by its signature, unless the session has ended.
-pub(super) fn put_refresh(keys: &[String; 2], row: &str, life: Duration, signature: &str) -> Cmd {
-    let mut command = script(PUT_REFRESH, keys);
-    command.arg(row).arg(life.as_secs()).arg(signature);
+pub(super) fn put_refresh(
+    keys: &[String; 3],
+    row: &str,
+    life: Duration,
+    signature: &str,
+    (now, session): (u64, &str),
+) -> Cmd {
+    let mut command = indexing(PUT_REFRESH, keys);
+    command.arg(row).arg(life.as_secs()).arg(signature).arg(now).arg(session);
     command
 }
 
 /// Replaces the refresh token of a session.
-pub(super) fn rotate(keys: &[String; 2], row: &str, life: Duration, (old, new): (&str, &str)) -> Cmd {
-    let mut command = script(ROTATE, keys);
+pub(super) fn rotate(
+    keys: &[String; 3],
+    row: &str,
+    life: Duration,
+    (old, new): (&str, &str),
+    (now, session): (u64, &str),
+) -> Cmd {
+    let mut command = indexing(ROTATE, keys);
     let leeway = limits::REPLACED_LEEWAY.as_secs();
-    command.arg(row).arg(life.as_secs()).arg(old).arg(new).arg(leeway);
+    command.arg(row).arg(life.as_secs()).arg(old).arg(new).arg(leeway).arg(now).arg(session);
     command
 }
 
@@ -246,21 +289,21 @@ pub(super) fn put_back(keys: &[String; 2]) -> Cmd {
 }
 
 /// Ends a session, which has these rows at upstreams.
-pub(super) fn end_session(keys: &[String; 3], rows: &[String], life: Duration) -> Cmd {
+pub(super) fn end_session(keys: &[String; 4], session: &str, rows: &[String], life: Duration) -> Cmd {
     let mut command = script(END_SESSION, keys);
-    command.arg(life.as_secs()).arg(rows);
+    command.arg(life.as_secs()).arg(session).arg(rows);
     command
 }
 
 /// Stores the tokens of a session at an upstream, and that they are the newest of the user.
 pub(super) fn put_upstream(
-    keys: &[String; 5],
+    keys: &[String; 6],
     row: &str,
-    latest: &str,
+    (session, latest): (&str, &str),
     (now, life): (u64, Duration),
     is_connected: bool,
 ) -> Cmd {
-    let mut command = script(PUT_UPSTREAM, keys);
+    let mut command = indexing(PUT_UPSTREAM, keys);
     command
         .arg(row)
         .arg(latest)
@@ -268,7 +311,8 @@ pub(super) fn put_upstream(
         .arg(limits::SESSIONS_OF_A_USER)
         .arg(now)
         .arg(u8::from(is_connected))
-        .arg(limits::CONNECTIONS_IN_REDIS);
+        .arg(limits::CONNECTIONS_IN_REDIS)
+        .arg(session);
     command
 }
 

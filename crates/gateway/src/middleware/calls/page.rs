@@ -4,14 +4,14 @@
 //! the keys that the API server publishes to all ServiceAccounts, so the endpoint needs no permission for it, and asks for no
 //! decision: whose calls a user of the console may see is up to the console.
 
-use std::{collections::BTreeMap, fs, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, stream};
 use http::{HeaderMap, Method, Response, StatusCode};
 use serde::Serialize;
 use skep_auth::{AuthenticationError, Authenticator, Pace};
-use skep_config::{calls::audience, env, paths, run_config::Oidc};
+use skep_config::{calls::audience, env, run_config::Oidc};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, watch},
     time::{Instant, Interval, MissedTickBehavior, interval},
@@ -23,6 +23,7 @@ use crate::{
     ConfigError,
     http::{Body, BodyError, events, response},
     limits,
+    pod::Pod,
 };
 
 /// The event with a list of calls.
@@ -71,25 +72,13 @@ impl CallsPage {
     ) -> Result<Option<Self>, ConfigError> {
         let text = |name: &str| variables.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let Some(reader) = text(env::CALLS_READER) else { return Ok(None) };
-        let (host, port) = (text("KUBERNETES_SERVICE_HOST"), text("KUBERNETES_SERVICE_PORT"));
-        let Some(host) = host else {
+        let pod = Pod::of_environment(variables)
+            .map_err(|error| ConfigError::new(format!("{}: {error}", env::CALLS_READER)))?;
+        let Some(pod) = pod else {
             let message = format!("{}: calls are read in a cluster only", env::CALLS_READER);
             return Err(ConfigError::new(message));
         };
-        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
-        let namespace = fs::read_to_string(paths::CLUSTER_NAMESPACE).map_err(|error| {
-            ConfigError::new(format!("{}: {}: {error}", env::CALLS_READER, paths::CLUSTER_NAMESPACE))
-        })?;
-        let oidc = Oidc {
-            // The issuer has many names. Only the API server signs with these keys, and only for ServiceAccounts.
-            audience: audience(kind, namespace.trim(), name),
-            jwks_url: format!("https://{host}:{}/openid/v1/jwks", port.unwrap_or("443")),
-            ca_cert_path: paths::CLUSTER_CA.into(),
-            auth_token_file: paths::CLUSTER_TOKEN.into(),
-            allow_private_ip: true,
-            ..Oidc::default()
-        };
-        Self::new(reader, &oidc).map(Some)
+        Self::new(reader, &pod.tokens_for(audience(kind, &pod.namespace, name))).map(Some)
     }
 
     /// The log that it shows.

@@ -19,10 +19,15 @@ pub(super) fn named(server: &EmbeddedAuthServer) -> Vec<Named<'_>> {
         let field = FieldPath::from("delegateClients").index(index).join("clientSecretRef");
         (field, &client.client_secret_ref)
     });
+    let registration = server.client_registration.as_ref();
+    let registration = registration.and_then(|registration| registration.initial_access_token_ref.as_ref());
+    let registration =
+        registration.map(|secret| (FieldPath::from("clientRegistration.initialAccessTokenRef"), secret));
     listed("signingKeySecretRefs", &server.signing_key_secret_refs)
         .chain(listed("hmacSecretRefs", &server.hmac_secret_refs))
         .chain(server.upstream_providers.iter().enumerate().flat_map(of_upstream))
         .chain(delegates)
+        .chain(registration)
         .chain(of_redis(server))
         .collect()
 }

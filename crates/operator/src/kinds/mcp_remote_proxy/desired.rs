@@ -11,7 +11,7 @@ use super::{inputs::Inputs, run_config::run_config};
 use crate::{
     build::{
         EnvList, Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, own_status, rbac, requirements,
-        service_account,
+        reviews, service_account,
     },
     config_refs,
     proxy_workload::add_defaults,
@@ -29,8 +29,9 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let mut children = Vec::new();
     if inputs.spec().service_account.is_none() {
         let (identity, runner) = (&proxy.identity, inputs.runner());
-        let (role, binding) =
-            rbac(identity, &runner, &Rules::REMOTE, own_status::<MCPRemoteProxy>(&identity.name));
+        let more = own_status::<MCPRemoteProxy>(&identity.name).into_iter();
+        let more = more.chain(reviews(proxy.embedded_server().is_some()));
+        let (role, binding) = rbac(identity, &runner, &Rules::REMOTE, more);
         let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
         children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
         children.push(Child::new(&role)?);

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     build::{
         Main, Probes, ProxyDeployment, Rules, checksum_of, own_status, pod_patch, rbac, requirements,
-        service_account,
+        reviews, service_account,
     },
     reconcile::BuildError,
     resources::StatefulSets,
@@ -31,7 +31,9 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let config_map = proxy.run_config_map(&run_config(inputs)?, labels::MCP_SERVER)?;
     let runner = inputs.runner();
     let secrets = proxy.pull_secrets();
-    let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, own_status::<MCPServer>(inputs.name()));
+    let more = own_status::<MCPServer>(inputs.name()).into_iter();
+    let more = more.chain(reviews(proxy.embedded_server().is_some()));
+    let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, more);
 
     let mut children =
         vec![Child::new(&service_account(identity, &runner, secrets.clone(), &inputs.platform_secrets))?];

@@ -21,7 +21,7 @@ use super::{
 use crate::{
     build::{
         Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, config_map, proxy_service, pull_secrets,
-        rbac, service_account,
+        rbac, reviews, service_account,
     },
     reconcile::BuildError,
 };
@@ -38,7 +38,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
             OutgoingAuthSource::Discovered => Rules::VMCP_DISCOVERED,
             OutgoingAuthSource::Inline => Rules::VMCP_INLINE,
         };
-        let (role, binding) = rbac(identity, &account, &rules, None);
+        let (role, binding) = rbac(identity, &account, &rules, reviews(inputs.auth_server().is_some()));
         let platform = &inputs.platform_secrets;
         children.push(Child::new(&service_account(identity, &account, pull_secrets.clone(), platform))?);
         children.push(Child::new(&role)?);

@@ -15,6 +15,7 @@ use kube::{
 };
 use regex::Regex;
 use serde_json::{Value, json};
+use skep_config::paths;
 use skep_converge::Kind;
 use skep_operator::settings::Settings;
 use skep_testkit::Namespace;
@@ -191,6 +192,30 @@ pub(super) fn with_reports(mut object: Value) -> Value {
                 "verbs": [verb],
             }));
         }
+    }
+    object
+}
+
+/// The owners of configurations with an authorization server.
+pub(super) fn with_auth_server(children: &[Value]) -> Vec<Value> {
+    let configured = children.iter().filter(|child| {
+        let files = child["data"].to_string();
+        child["kind"] == "ConfigMap"
+            && (files.contains("embedded_auth_server_config") || files.contains(paths::VMCP_AUTH_SERVER_FILE))
+    });
+    configured.map(|child| child["metadata"]["ownerReferences"][0]["name"].clone()).collect()
+}
+
+/// The Role of a pod as it is here. Documented in docs/compatibility.md: with an authorization server, it has rights of administrators
+/// reviewed.
+pub(super) fn with_reviews(mut object: Value, owners: &[Value]) -> Value {
+    if object["kind"] == "Role"
+        && owners.contains(&object["metadata"]["ownerReferences"][0]["name"])
+        && let Some(rules) = object["rules"].as_array_mut()
+    {
+        rules.push(json!({
+            "apiGroups": ["authorization.k8s.io"], "resources": ["localsubjectaccessreviews"], "verbs": ["create"],
+        }));
     }
     object
 }

@@ -72,7 +72,9 @@ async fn differences(folder: &Path) -> Vec<String> {
         fixture.settle_any(*kind, name).await;
     }
     let mut differences = Vec::new();
-    for theirs in golden::children(folder, &namespace, &names) {
+    let children = golden::children(folder, &namespace, &names);
+    let with_auth_server = golden::with_auth_server(&children);
+    for theirs in children {
         let (kind, name) = (theirs["kind"].as_str().unwrap(), theirs["metadata"]["name"].as_str().unwrap());
         let what = format!("{kind} {name}");
         let Some(ours) = golden::api(&fixture.test, &theirs).get_opt(name).await.unwrap() else {
@@ -82,7 +84,8 @@ async fn differences(folder: &Path) -> Vec<String> {
         let ours = with_parsed_files(comparable(serde_json::to_value(ours).unwrap(), &namespace));
         let theirs =
             golden::with_our_configuration(golden::without_duplicate_variables(golden::with_reports(theirs)));
-        let theirs = with_parsed_files(comparable(golden::with_least_rights(theirs), &namespace));
+        let theirs = golden::with_reviews(golden::with_least_rights(theirs), &with_auth_server);
+        let theirs = with_parsed_files(comparable(theirs, &namespace));
         differences.extend(difference(&what, &theirs, &ours));
     }
     differences.extend(status_differences(&fixture, folder, &names).await);

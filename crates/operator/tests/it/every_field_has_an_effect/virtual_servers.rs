@@ -242,6 +242,13 @@ fn auth_servers() -> Vec<Value> {
         "cimd": {"enabled": true, "cacheMaxSize": 64, "cacheFallbackTtl": "10m"},
         "delegateClients": [planner], "trustedIssuers": [partner, cluster],
         "clientsWithoutConsent": ["https://notes.example/client.json"],
+        "sessionLifespan": "720h",
+        "allowedUsers": {
+            "emailDomains": ["example.com"], "claims": [{"name": "groups", "values": ["staff"]}],
+        },
+        "clientRegistration": {
+            "disabled": true, "initialAccessTokenRef": secret(), "redirectHosts": ["app.example"],
+        },
     });
     let others = [
         json!({"upstreamProviders": [oauth2(&forge)]}),
