@@ -48,6 +48,9 @@ const CALM_RISK: Duration = Duration::from_secs(60);
 const REMEMBERED: usize = 10_000;
 /// How many fields a report lists.
 const LISTED: usize = 3;
+/// How long a report stays as it is. Who reports it writes it each time that it changes, and a writer that is never content changes
+/// another field each time.
+const REPORTED: Duration = CALM;
 
 /// How often what another writer changes again and again is restored at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -71,6 +74,22 @@ pub struct Contention {
     pub message: String,
     /// When to look at the object again.
     pub again: Duration,
+}
+
+/// What is reported, in the order in which one replaces another at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Subjects {
+    Fields,
+    Failure,
+    Existence,
+    Name,
+}
+
+/// The last report about an object.
+struct Report {
+    about: Subjects,
+    message: String,
+    at: Instant,
 }
 
 /// A part of an object that is written for an owner, whose uid this is.
@@ -108,6 +127,7 @@ struct Object {
     together: Instant,
     disputes: BTreeMap<Subject, Dispute>,
     failed: Failed,
+    reported: Option<Report>,
 }
 
 /// What is ours after a write.
@@ -211,7 +231,73 @@ impl Object {
             together: now,
             disputes: BTreeMap::new(),
             failed: Failed::default(),
+            reported: None,
         }
+    }
+
+    /// The report about these, which is the last one if it was made a moment ago.
+    fn report(&mut self, about: Subjects, message: String, now: Instant) -> String {
+        let last = self.reported.take();
+        let last = last.filter(|last| last.about >= about && now < last.at + REPORTED);
+        let report = last.unwrap_or(Report { about, message, at: now });
+        self.reported.insert(report).message.clone()
+    }
+
+    /// What is contended, and until when at least.
+    fn contention(
+        &self,
+        part: Part<'_>,
+        restores: Restores,
+        now: Instant,
+    ) -> Option<(Subjects, String, Instant)> {
+        let (kind, name) = (part.child.kind.kind, &part.child.name);
+        if let Some(until) = self.failed.until.filter(|until| *until > now) {
+            let error = &self.failed.error;
+            let message =
+                format!("{kind} {name} is changed again and again, and cannot be restored: {error}");
+            return Some((Subjects::Failure, message, until));
+        }
+        let is_contended = |dispute: &Dispute| {
+            dispute.until.is_some()
+                || dispute.losses > restores.of_a_field
+                || self.losses > restores.of_an_object
+        };
+        let contended: Vec<_> = self.disputes.iter().filter(|(_, dispute)| is_contended(dispute)).collect();
+        let end = |(subject, dispute): &(&Subject, &Dispute)| {
+            dispute.until.unwrap_or(dispute.lost + subject.calm(part))
+        };
+        let until = contended.iter().map(end).min()?;
+        let is_about = |subject: Subject| contended.iter().any(|(about, _)| **about == subject);
+        if is_about(Subject::Existence) {
+            return Some((Subjects::Existence, format!("{kind} {name} is deleted again and again"), until));
+        }
+        if is_about(Subject::Name) {
+            let message = format!(
+                "{kind} {name}: another operator writes it as well, with other settings; only one operator may watch a namespace"
+            );
+            return Some((Subjects::Name, message, until));
+        }
+        let fields: Vec<&Path> = contended
+            .iter()
+            .filter_map(|(subject, _)| match subject {
+                Subject::Field(path) => Some(path),
+                Subject::Existence | Subject::Name => None,
+            })
+            .collect();
+        let mut shown: Vec<String> = fields.iter().take(LISTED).map(|path| text(path)).collect();
+        if fields.len() > LISTED {
+            shown.push(format!("{} more", fields.len() - LISTED));
+        }
+        let mut managers: Vec<&str> = contended
+            .iter()
+            .map(|(_, dispute)| dispute.manager.as_str())
+            .filter(|name| !name.is_empty())
+            .collect();
+        managers.sort_unstable();
+        managers.dedup();
+        let by = if managers.is_empty() { "another writer".into() } else { managers.join(", ") };
+        let message = format!("{kind} {name}: {by} changes {} back again and again", shown.join(", "));
+        Some((Subjects::Fields, message, until))
     }
 
     /// Counts a loss of any kind. If there were too many, returns when what is lost now may be restored.
@@ -400,7 +486,6 @@ impl Guard {
 
     /// The fields of the child that another writer changes back.
     pub(crate) fn contention(&self, part: Part<'_>) -> Option<Contention> {
-        let child = part.child;
         let mut objects = self.lock();
         let object = objects.get_mut(&part.key())?;
         let now = Instant::now();
@@ -411,55 +496,12 @@ impl Guard {
         if object.disputes.is_empty() && !has_failed {
             (object.losses, object.failed) = (0, Failed::default());
         }
-        let is_contended = |dispute: &Dispute| {
-            dispute.until.is_some()
-                || dispute.losses > self.restores.of_a_field
-                || object.losses > self.restores.of_an_object
+        let Some((about, message, until)) = object.contention(part, self.restores, now) else {
+            object.reported = None;
+            return None;
         };
-        let contended: Vec<_> = object.disputes.iter().filter(|(_, dispute)| is_contended(dispute)).collect();
-        let (kind, name) = (child.kind.kind, &child.name);
-        if let Some(until) = object.failed.until.filter(|until| *until > now) {
-            let error = &object.failed.error;
-            let message =
-                format!("{kind} {name} is changed again and again, and cannot be restored: {error}");
-            return Some(Contention { message, again: until.saturating_duration_since(now) });
-        }
-        let end = |(subject, dispute): &(&Subject, &Dispute)| {
-            dispute.until.unwrap_or(dispute.lost + subject.calm(part))
-        };
-        let again = contended.iter().map(end).min()?.saturating_duration_since(now);
-        let is_about = |subject: Subject| contended.iter().any(|(about, _)| **about == subject);
-        if is_about(Subject::Existence) {
-            let message = format!("{kind} {name} is deleted again and again");
-            return Some(Contention { message, again });
-        }
-        if is_about(Subject::Name) {
-            let message = format!(
-                "{kind} {name}: another operator writes it as well, with other settings; only one operator may watch a namespace"
-            );
-            return Some(Contention { message, again });
-        }
-        let fields: Vec<&Path> = contended
-            .iter()
-            .filter_map(|(subject, _)| match subject {
-                Subject::Field(path) => Some(path),
-                Subject::Existence | Subject::Name => None,
-            })
-            .collect();
-        let mut shown: Vec<String> = fields.iter().take(LISTED).map(|path| text(path)).collect();
-        if fields.len() > LISTED {
-            shown.push(format!("{} more", fields.len() - LISTED));
-        }
-        let mut managers: Vec<&str> = contended
-            .iter()
-            .map(|(_, dispute)| dispute.manager.as_str())
-            .filter(|name| !name.is_empty())
-            .collect();
-        managers.sort_unstable();
-        managers.dedup();
-        let by = if managers.is_empty() { "another writer".into() } else { managers.join(", ") };
-        let message = format!("{kind} {name}: {by} changes {} back again and again", shown.join(", "));
-        Some(Contention { message, again })
+        let message = object.report(about, message, now);
+        Some(Contention { message, again: until.saturating_duration_since(now) })
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Object>> {
@@ -673,6 +715,34 @@ mod tests {
         let guard = after_a_fight(&child(1));
         let changed = guard.effective(part(&child(2)), true).unwrap();
         assert_eq!(changed.body()["spec"], json!({"replicas": 2, "paused": true}));
+    }
+
+    #[test]
+    fn a_writer_that_changes_another_field_each_time_is_reported_once() {
+        let child = child(1);
+        let guard = Guard::new(Restores::default());
+        let mut reports = Vec::new();
+        for round in 0..20 {
+            guard.record_write(part(&child), true, || written(&child));
+            let lost = ["f:replicas", "f:paused"][round % 2];
+            let (live, owned) = (live(&child), fields(&[lost]));
+            guard.record_reaction(part(&child), Some(&Reaction { live: &live, owned, manager: "us" }));
+            // Each time the last fields are due again.
+            guard.lock().values_mut().flat_map(|object| object.disputes.values_mut()).for_each(|dispute| {
+                dispute.until = None;
+            });
+            reports.extend(guard.contention(part(&child)).map(|contention| contention.message));
+        }
+        assert!(reports.len() > 10, "{reports:#?}");
+        reports.dedup();
+        assert_eq!(reports.len(), 1, "{reports:#?}");
+        // What is worse is reported at once.
+        for _ in 0..10 {
+            guard.record_write(part(&child), true, || written(&child));
+            guard.record_reaction(part(&child), None);
+        }
+        let message = guard.contention(part(&child)).unwrap().message;
+        assert!(message.contains("is deleted again and again"), "{message}");
     }
 
     #[test]
