@@ -31,7 +31,7 @@ pub struct Queue {
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<Arc<Target>>,
+    ready: Ready,
     queued: HashSet<Arc<Target>>,
     running: HashSet<Arc<Target>>,
     /// Queued while running: to be run again.
@@ -44,6 +44,43 @@ struct State {
     retries: BTreeSet<(Instant, Arc<Target>)>,
     /// How many jobs have finished.
     finished: u64,
+}
+
+/// The targets that can run now. Namespaces take turns, so that one with many targets does not delay those of the others.
+#[derive(Default)]
+struct Ready {
+    by_namespace: HashMap<Box<str>, VecDeque<Arc<Target>>>,
+    /// The namespaces with targets, each once.
+    turns: VecDeque<Box<str>>,
+    count: usize,
+}
+
+impl Ready {
+    fn push(&mut self, target: Arc<Target>) {
+        let namespace = &target.namespace;
+        if !self.by_namespace.contains_key(namespace) {
+            self.turns.push_back(namespace.clone());
+        }
+        self.by_namespace.entry(namespace.clone()).or_default().push_back(target);
+        self.count += 1;
+    }
+
+    fn pop(&mut self) -> Option<Arc<Target>> {
+        let namespace = self.turns.pop_front()?;
+        let targets = self.by_namespace.get_mut(&namespace)?;
+        let target = targets.pop_front();
+        self.count = self.count.saturating_sub(1);
+        if targets.is_empty() {
+            self.by_namespace.remove(&namespace);
+        } else {
+            self.turns.push_back(namespace);
+        }
+        target
+    }
+
+    fn is_empty(&self) -> bool {
+        self.count == 0
+    }
 }
 
 struct Retry {
@@ -64,7 +101,7 @@ impl Queue {
         if state.running.contains(&target) {
             state.woken.insert(target);
         } else if state.queued.insert(target.clone()) {
-            state.ready.push_back(target);
+            state.ready.push(target);
             self.arrived.notify_one();
         }
     }
@@ -93,7 +130,7 @@ impl Queue {
             let wake_at = {
                 let mut state = self.lock();
                 state.move_due(Instant::now());
-                if let Some(target) = state.ready.pop_front() {
+                if let Some(target) = state.ready.pop() {
                     state.queued.remove(&target);
                     state.running.insert(target.clone());
                     if !state.ready.is_empty() {
@@ -117,7 +154,8 @@ impl Queue {
     pub fn drain(&self) -> Vec<Arc<Target>> {
         let mut state = self.lock();
         state.queued.clear();
-        let mut targets: Vec<_> = state.ready.drain(..).collect();
+        let ready = std::mem::take(&mut state.ready);
+        let mut targets: Vec<_> = ready.by_namespace.into_values().flatten().collect();
         targets.sort();
         targets
     }
@@ -159,7 +197,7 @@ impl Queue {
 
     /// How many targets wait to be reconciled.
     pub fn depth(&self) -> usize {
-        self.lock().ready.len()
+        self.lock().ready.count
     }
 
     /// How many targets wait for a later time, after a failure or as planned.
@@ -197,7 +235,7 @@ impl State {
             if self.running.contains(&target) {
                 self.woken.insert(target);
             } else if self.queued.insert(target.clone()) {
-                self.ready.push_back(target);
+                self.ready.push(target);
             }
         }
     }
@@ -228,6 +266,37 @@ mod tests {
         assert!(has_no_job(&queue).await);
         queue.finish(job, false);
         assert!(has_no_job(&queue).await);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_namespace_whose_many_targets_change_all_the_time_delays_no_other() {
+        let queue = Queue::default();
+        let busy = |number: usize| {
+            Arc::new(Target { kind: KIND, namespace: "busy".into(), name: number.to_string().into() })
+        };
+        (0..5_000).for_each(|number| queue.add(busy(number)));
+        assert_eq!(queue.depth(), 5_000);
+        let mut turns = Vec::new();
+        for round in 0..100 {
+            if round % 10 == 0 {
+                queue.add(target("single"));
+            }
+            let job = queue.next().await;
+            let (is_single, changed) = (*job.target == *target("single"), job.target.clone());
+            queue.finish(job, false);
+            if is_single {
+                turns.push(round % 10);
+            } else {
+                queue.add(changed);
+            }
+        }
+        assert_eq!(turns.len(), 10, "{turns:?}");
+        assert!(
+            turns.iter().all(|turn| *turn <= 1),
+            "it never waits for more than one of the others: {turns:?}"
+        );
+        assert_eq!((queue.depth(), queue.drain().len()), (5_000, 5_000));
+        assert_eq!(queue.depth(), 0);
     }
 
     #[tokio::test(start_paused = true)]
