@@ -110,7 +110,7 @@ conditions! {
 
     /// Whether there are policies that never apply.
     PolicyWarning ("ValidatePolicies") {
-        PolicyWithoutEffect met [MCPAuthzConfig, MCPServer, MCPRemoteProxy]
+        PolicyWithoutEffect met [MCPAuthzConfig, MCPServer, MCPRemoteProxy, VirtualMCPServer]
             "a policy is valid but never applies, for example because its action or type of principal does not exist"
             => "fix or remove the policies that the message names";
     }

@@ -3,6 +3,7 @@
 use serde_json::Value;
 use skep_api::{
     RawObject,
+    authz::AuthzConfig,
     conditions::{
         AuthServerRefValidated, AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored,
         CABundleRefValidated, ExternalAuthConfigValidated, GroupRefValidated, OIDCConfigRefValidated, Reason,
@@ -13,7 +14,7 @@ use skep_api::{
         MCPRemoteProxy, MCPTelemetryConfig,
     },
 };
-use skep_config::FieldError;
+use skep_config::{FieldError, Json};
 use skep_strategic_merge::validate_pod_template;
 
 use super::{PoliciesError, ProxyWorkload, inputs::embedded_server};
@@ -162,16 +163,23 @@ pub(crate) fn ignored_provider(proxy: &ProxyWorkload) -> Option<Condition> {
 
 /// Warnings about policies in the spec or in a ConfigMap. Those of an MCPAuthzConfig are in its own status.
 pub(crate) fn policy_warning(proxy: &ProxyWorkload) -> Option<Condition> {
-    if proxy.authz.is_some() {
-        return None;
-    }
-    let config = proxy.spec().authz_config?;
-    let document = proxy.policies().ok()??;
+    let document = || proxy.policies().ok().flatten();
+    warning_of_policies("", &proxy.authz, proxy.spec().authz_config, document)
+}
+
+/// The same, for an `authzConfig` that is part of `parent`.
+pub(crate) fn warning_of_policies(
+    parent: &str,
+    reference: &Option<ResolvedRef<MCPAuthzConfig>>,
+    config: Option<&AuthzConfig>,
+    document: impl FnOnce() -> Option<Json>,
+) -> Option<Condition> {
+    let config = config.filter(|_| reference.is_none())?;
     let place = match (&config.inline, &config.config_map) {
-        (None, Some(source)) => format!("authzConfig.configMap: ConfigMap {}, ", source.name),
-        _ => "authzConfig.inline.".into(),
+        (None, Some(source)) => format!("{parent}authzConfig.configMap: ConfigMap {}, ", source.name),
+        _ => format!("{parent}authzConfig.inline."),
     };
-    config_refs::authz::warning(&place, &document)
+    config_refs::authz::warning(&place, &document()?)
 }
 
 pub(crate) fn session_storage(replicas: Option<i32>, is_shared: bool) -> Condition {

@@ -1,11 +1,11 @@
 //! Invalid policies, inline and in other objects.
 
-use crate::kinds::AuthzConfigs;
+use crate::kinds::{AuthzConfigs, Groups, VirtualServers};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Patch, PatchParams};
 use serde_json::{Value, json};
-use skep_api::kinds::{MCPAuthzConfig, MCPServer, MCPServerPhase};
-use skep_testkit::fixtures::TestServer;
+use skep_api::kinds::{MCPAuthzConfig, MCPOIDCConfig, MCPServer, MCPServerPhase};
+use skep_testkit::fixtures::{TestOidcConfig, TestServer};
 use skep_world::Watched;
 
 use crate::fixture::{Fixture, condition};
@@ -126,5 +126,54 @@ async fn a_policy_without_effect_is_reported_on_its_object_until_it_is_fixed() {
             && object["status"]["observedGeneration"] == object["metadata"]["generation"]
     };
     fixture.until_any(AuthzConfigs::kind(), "shared", "free of warnings", fine).await;
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn a_policy_without_effect_is_reported_on_a_virtual_server_too() {
+    let fixture = Fixture::new().await;
+    fixture.create(Groups::kind(), "all", json!({})).await;
+    fixture.test.create_object(&MCPOIDCConfig::test("company")).await;
+    let inert = r#"permit(principal == User::"ann", action, resource);"#;
+    let authz = json!({"type": "inline", "inline": {"policies": [GOOD, inert]}});
+    let auth = json!({
+        "type": "oidc", "oidcConfigRef": {"name": "company", "audience": "a"}, "authzConfig": authz,
+    });
+    let spec = json!({"groupRef": {"name": "all"}, "incomingAuth": auth});
+    fixture.create(VirtualServers::kind(), "tools", spec).await;
+    let server = fixture.settle_any(VirtualServers::kind(), "tools").await;
+    let conditions = server.data["status"]["conditions"].as_array().unwrap();
+    let warning = conditions.iter().find(|condition| condition["type"] == "PolicyWarning").unwrap();
+    let message = "incomingAuth.authzConfig.inline.policies[1]: the principal is never a User: use Client";
+    assert_eq!((&warning["status"], &warning["message"]), (&json!("True"), &json!(message)));
+
+    let fixed = json!({"spec": {"incomingAuth": {"authzConfig": {"inline": {"policies": [GOOD]}}}}});
+    fixture.patch_any(VirtualServers::kind(), "tools", fixed).await;
+    let server = fixture.settle_any(VirtualServers::kind(), "tools").await;
+    assert!(!crate::fixture::conditions(&server).contains_key("PolicyWarning"), "{server:#?}");
+    fixture.operator.stop().await;
+}
+
+/// A proxy reads keys in any case, and ends at its start where one is there twice.
+#[tokio::test]
+async fn a_document_with_a_key_in_two_cases_is_rejected_with_its_place() {
+    let fixture = Fixture::new().await;
+    let twice = json!({"policies": [GOOD], "Policies": [GOOD]});
+    let spec = json!({"type": "cedarv1", "config": twice});
+    fixture.create(AuthzConfigs::kind(), "shared", spec).await;
+    let shared = fixture.settle_any(AuthzConfigs::kind(), "shared").await;
+    let valid = &shared.data["status"]["conditions"][0];
+    assert_eq!((&valid["type"], &valid["status"]), (&json!("Valid"), &json!("False")), "{valid:#}");
+    assert!(valid["message"].as_str().unwrap().contains("config: duplicate field `policies`"), "{valid:#}");
+
+    fixture.settled(&MCPServer::test("fetch")).await;
+    let document = json!({"version": "1.0", "type": "cedarv1", "cedar": twice});
+    let map = json!({"metadata": {"name": "rules"}, "data": {"authz.json": document.to_string()}});
+    fixture.test.create_object(&serde_json::from_value::<ConfigMap>(map).unwrap()).await;
+    let mapped = json!({"type": "configMap", "configMap": {"name": "rules"}});
+    let mapped = message(&fixture, json!({"authzConfig": mapped})).await;
+    let expected =
+        "authzConfig.configMap: ConfigMap \"rules\", key \"authz.json\": cedar: duplicate field `policies`";
+    assert!(mapped.starts_with(expected), "{mapped}");
     fixture.operator.stop().await;
 }

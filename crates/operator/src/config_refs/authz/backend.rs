@@ -1,9 +1,10 @@
 //! The authorizers of a document.
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use skep_authz::{Backend, Cedar, Pdp};
 use skep_config::FieldError;
+use skep_gocompat::fold;
 
 use crate::config_refs::checks;
 
@@ -21,8 +22,9 @@ pub(super) fn check(backend: Backend, config: &Value) -> Vec<FieldError> {
     checked.unwrap_or_else(|error| vec![error])
 }
 
-fn parse<'a, T: Deserialize<'a>>(config: &'a Value) -> Result<T, FieldError> {
-    T::deserialize(config).map_err(|error| FieldError::new("", error.to_string()))
+/// The configuration as proxies read it: keys in any case, and none twice.
+fn parse<T: DeserializeOwned>(config: &Value) -> Result<T, FieldError> {
+    fold::from_value(config).map_err(|error| FieldError::new("", error.to_string()))
 }
 
 /// Every mistake in policies, their entities and the type of groups. An invalid policy is quoted at the place.
@@ -39,7 +41,7 @@ fn check_pdp(pdp: &Pdp) -> Vec<FieldError> {
     url.into_iter().chain(rest).collect()
 }
 
-fn field_error(error: &skep_authz::Error) -> FieldError {
+pub(super) fn field_error(error: &skep_authz::Error) -> FieldError {
     FieldError::new(error.path().to_owned(), error.message())
 }
 
@@ -62,11 +64,13 @@ mod tests {
         let policy = VALID_POLICY;
         let entity = r#"{"uid": {"type": "THVGroup", "id": "dev"}}"#;
         assert_eq!(check(json!({"policies": [policy]})), []);
+        assert_eq!(check(json!({"Policies": [policy]})), [], "as proxies read it");
         assert_eq!(check(json!({"policies": [policy], "entities_json": format!("[{entity}]")})), []);
         for (config, field, message) in [
             (json!({}), "policies", ""),
             (json!({"policies": []}), "policies", ""),
             (json!({"policies": "p"}), "", ""),
+            (json!({"policies": [policy], "Policies": []}), "", "duplicate field `policies`"),
             (json!({"policies": [policy], "entities_json": "{}"}), "entities_json", ""),
             (
                 json!({"policies": [policy], "entities_json": format!("[{entity}, {{}}]")}),

@@ -2,14 +2,14 @@
 
 use serde_json::{Map, Value, json};
 use skep_api::authz::{AuthzConfig, AuthzConfigType, InlineAuthz};
-use skep_authz::Backend;
+use skep_authz::{Backend, Document};
 use skep_config::{
     FieldError, FieldPath, Json, field, paths,
     run_config::{AuthzDocument, Cedar},
 };
 
 use super::{
-    backend::{backend, check, check_cedar},
+    backend::{backend, check, check_cedar, field_error},
     serialize, serialize_sorted,
 };
 use crate::{
@@ -97,8 +97,13 @@ pub(crate) fn config_map_document(config: &AuthzConfig, text: &str) -> Result<Js
         let set = claims.iter().filter_map(|(key, value)| Some((*key, non_empty(value)?)));
         cedar.extend(set.map(|(key, value)| (key.into(), value.into())));
     }
-    document.entry("version").or_insert_with(|| AuthzDocument::VERSION.into());
-    serialize_sorted(Value::Object(document)).map_err(|error| invalid(&[error]))
+    if !document.keys().any(|key| key.eq_ignore_ascii_case("version")) {
+        document.insert("version".into(), AuthzDocument::VERSION.into());
+    }
+    let document = Value::Object(document);
+    // As a whole: proxies read keys in any case, and accept none twice.
+    Document::read(&document).map_err(|error| invalid(&[field_error(&error)]))?;
+    serialize_sorted(document).map_err(|error| invalid(&[error]))
 }
 
 fn parse(text: &str) -> Result<Map<String, Value>, FieldError> {
@@ -204,6 +209,11 @@ mod tests {
             ("type: opa", "type: \"opa\" "),
             ("type: cedarv1", "cedar: "),
             ("{type: cedarv1, cedar: {policies: []}}", "cedar.policies: "),
+            ("{type: cedarv1, cedar: {policies: [a], Policies: [b]}}", "cedar: duplicate field `policies`"),
+            (
+                "{type: cedarv1, cedar: {policies: ['permit(principal, action, resource);']}, Cedar: {}}",
+                "document: duplicate field `cedar`",
+            ),
             (
                 "{type: cedarv1, cedar: {policies: [permit]}}",
                 "cedar.policies[0]: line 1, column 7, after `permit`: ",

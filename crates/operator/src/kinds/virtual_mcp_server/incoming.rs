@@ -1,10 +1,12 @@
 //! How callers are authenticated, and what they may do.
 
+use serde_json::Value;
 use skep_api::{
     kinds::IncomingAuthType,
     strategy::provider,
     vmcp::{Authz, IncomingAuth},
 };
+use skep_authz::Document;
 use skep_config::{
     AuthServer, FieldError, Json, ports,
     run_config::{self, AuthzDocument, Cedar},
@@ -33,12 +35,18 @@ impl Inputs {
         config_refs::auth_server::auth_server(server, oidc.as_ref(), &self.identity).map(Some)
     }
 
+    /// The document with the policies.
+    pub(super) fn policies_document(&self) -> Result<Option<Json>, PoliciesError> {
+        let config = self.spec().incoming_auth.authz_config.as_ref();
+        let data = self.policies.as_deref().map(|texts| &**texts);
+        policies(&self.authz, config, data).map_err(|error| error.within("incomingAuth"))
+    }
+
     /// The policies to enforce.
     pub(super) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
         let config = self.spec().incoming_auth.authz_config.as_ref();
         let within = |error: PoliciesError| error.within("incomingAuth");
-        let document =
-            policies(&self.authz, config, self.policies.as_deref().map(|texts| &**texts)).map_err(within)?;
+        let document = self.policies_document()?;
         let is_config_map = self.authz.is_none() && config.is_some_and(|config| config.config_map.is_some());
         let invalid = |error| match is_config_map {
             true => PoliciesError::InvalidConfigMap(error),
@@ -94,14 +102,14 @@ fn set(text: String) -> Option<String> {
 /// A virtual MCP server evaluates policies itself, so they must be in Cedar.
 fn cedar_of(document: &Json) -> Result<Cedar, FieldError> {
     const FIELD: &str = "authzConfig";
-    let document: AuthzDocument =
-        document.read().map_err(|error| FieldError::new(FIELD, error.to_string()))?;
-    let type_ = document.type_;
-    document.cedar.ok_or_else(|| {
-        let message = format!(
-            "type {type_:?} is not supported by a VirtualMCPServer: write policies in Cedar, as {}",
+    let invalid = |error: String| FieldError::new(FIELD, error);
+    let document: Value = document.read().map_err(|error| invalid(error.to_string()))?;
+    match Document::read(&document).map_err(|error| invalid(error.to_string()))? {
+        Document::Cedar(cedar) => Ok(cedar),
+        Document::Pdp(_) => Err(invalid(format!(
+            "type {:?} is not supported by a VirtualMCPServer: write policies in Cedar, as {}",
+            AuthzDocument::PDP,
             AuthzDocument::CEDAR
-        );
-        FieldError::new(FIELD, message)
-    })
+        ))),
+    }
 }

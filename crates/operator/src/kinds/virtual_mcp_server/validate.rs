@@ -58,6 +58,12 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         auth_server(inputs, &mut validation);
         authentication(inputs, &mut validation);
     }
+    validation.add(shared::warning_of_policies(
+        "incomingAuth.",
+        &inputs.authz,
+        spec.incoming_auth.authz_config.as_ref(),
+        || inputs.policies_document().ok().flatten(),
+    ));
     tool_configs(inputs, &mut validation);
     outgoing_auth(inputs, &mut validation);
     if validation.problems.is_empty() {
