@@ -8,6 +8,8 @@ use kube::{
 };
 use skep_api::kinds::{MCPRemoteProxy, MCPServer, VirtualMCPServer};
 
+use crate::agent;
+
 /// Which cluster, as for kubectl.
 #[derive(clap::Args)]
 pub(crate) struct ClusterArgs {
@@ -35,13 +37,14 @@ impl Cluster {
     pub(crate) async fn connect(args: &ClusterArgs) -> anyhow::Result<Self> {
         let options = KubeConfigOptions { context: args.context.clone(), ..KubeConfigOptions::default() };
         let no_cluster = "no cluster: set KUBECONFIG, or name another --context";
-        let config = match Kubeconfig::read() {
+        let mut config = match Kubeconfig::read() {
             Ok(kubeconfig) => {
                 Config::from_custom_kubeconfig(kubeconfig, &options).await.context(no_cluster)?
             }
             Err(_) => Config::infer().await.context(no_cluster)?,
         };
         let namespace = args.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
+        config.headers.push(agent::USER);
         Ok(Self { client: Client::try_from(config)?, namespace })
     }
 

@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
-    logs,
+    agent, logs,
     signals::{IN_A_POD, shutdown_signal},
     start_up::release_code_afterwards,
 };
@@ -83,7 +83,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<()> {
 }
 
 async fn serve_console(args: Args) -> anyhow::Result<()> {
-    let config = Config::infer().await.context("no cluster: run it in one, or set KUBECONFIG")?;
+    let mut config = Config::infer().await.context("no cluster: run it in one, or set KUBECONFIG")?;
+    config.headers.push(agent::CONSOLE);
     let shutdown = shutdown_signal()?;
     let (listener, access) = if env::var_os(IN_A_POD).is_some() {
         let address = SocketAddr::from(([0, 0, 0, 0], args.port.unwrap_or(PORT)));

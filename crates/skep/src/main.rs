@@ -1,5 +1,6 @@
 //! The skep binary.
 
+mod agent;
 mod authorization_server;
 mod client;
 mod cluster;

@@ -15,6 +15,7 @@ use tracing::info;
 use init::Init;
 
 use crate::{
+    agent,
     authorization_server::Embedded,
     logs,
     manifests::located,
@@ -151,7 +152,8 @@ fn cluster(is_needed: bool) -> anyhow::Result<Option<Cluster>> {
         return Ok(None);
     }
     let needs = "outgoingAuth.source: discovered needs a cluster";
-    let config = kube::Config::incluster().context(needs)?;
+    let mut config = kube::Config::incluster().context(needs)?;
+    config.headers.push(agent::VMCP);
     let namespace =
         env::var(names::VMCP_NAMESPACE).with_context(|| format!("{needs}: set {}", names::VMCP_NAMESPACE))?;
     Ok(Some(Cluster { client: kube::Client::try_from(config)?, namespace, name }))

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::{Method, Request, Uri};
+use http::{HeaderValue, Method, Request, Uri, header::USER_AGENT};
 use kube::{
     Client,
     client::{Body, ClientBuilder},
@@ -12,6 +12,8 @@ use tower::{filter::FilterLayer, timeout::TimeoutLayer, util::MapRequestLayer};
 
 /// How long the API server may take to respond, with all retries. It ends most requests itself after a minute.
 pub(crate) const REQUEST_TIME: Duration = Duration::from_secs(70);
+/// How audit logs and the metrics of the API server name the operator.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep-operator/", env!("CARGO_PKG_VERSION")));
 /// How long a connection may be silent. The API server ends each watch earlier than that.
 const SILENCE: Duration = Duration::from_secs(295);
 
@@ -28,6 +30,7 @@ pub(crate) fn counted_client(
         request
     };
     config.read_timeout = Some(SILENCE);
+    config.headers.push((USER_AGENT, AGENT));
     let limited = ClientBuilder::try_from(config)?.with_layer(&TimeoutLayer::new(request_time));
     let counted = limited.with_layer(&MapRequestLayer::new(count));
     Ok(match mode {

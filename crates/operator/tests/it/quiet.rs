@@ -1,5 +1,7 @@
 //! Nothing is written when nothing changes.
 
+use std::collections::BTreeSet;
+
 use crate::kinds::Servers;
 use kube::core::DynamicObject;
 use serde_json::json;
@@ -61,6 +63,9 @@ async fn a_settled_server_costs_no_request_not_even_after_a_restart() {
     let is_start = |request: &&Request| {
         matches!(request.verb.as_str(), "list" | "watch") || request.resource.starts_with('/')
     };
+    let agent = format!("skep-operator/{}", env!("CARGO_PKG_VERSION"));
+    let agents: BTreeSet<&str> = requests.iter().map(|request| request.agent.as_str()).collect();
+    assert_eq!(agents, BTreeSet::from([agent.as_str()]));
     let requests: Vec<String> =
         requests.iter().filter(|request| !is_start(request)).map(ToString::to_string).collect();
     assert_eq!(requests, [] as [&str; 0]);
@@ -74,6 +79,6 @@ async fn a_server_costs_few_writes_until_it_is_settled() {
     let recording = fixture.record();
     fixture.settled(&MCPServer::test("fetch")).await;
     let writes = recording.writes().await;
-    assert!(writes.len() <= 11, "{writes:#?}");
+    assert!(writes.len() <= 9, "{writes:#?}");
     fixture.operator.stop().await;
 }

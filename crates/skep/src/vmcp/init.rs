@@ -12,7 +12,7 @@ use serde_json::json;
 use skep_api::vmcp::Backend;
 use skep_vmcp::{Cluster, backends_of_group};
 
-use crate::output::print;
+use crate::{agent, output::print};
 
 /// The output that is no file.
 const STDOUT: &str = "-";
@@ -45,7 +45,8 @@ pub(super) fn run(options: &Init, config: Option<&Path>) -> anyhow::Result<()> {
 async fn backends(options: &Init) -> anyhow::Result<Vec<Backend>> {
     // The error includes its causes.
     let config = kube::Config::infer().await;
-    let config = config.map_err(|error| anyhow!("no cluster: set KUBECONFIG: {error}"))?;
+    let mut config = config.map_err(|error| anyhow!("no cluster: set KUBECONFIG: {error}"))?;
+    config.headers.push(agent::USER);
     let namespace = options.namespace.clone().unwrap_or_else(|| config.default_namespace.clone());
     let cluster = Cluster { client: kube::Client::try_from(config)?, namespace, name: None };
     let failed = || format!("cannot list the members of group {}", options.group);

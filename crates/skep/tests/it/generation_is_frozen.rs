@@ -115,6 +115,7 @@ async fn live(test: &Namespace) -> (String, String, String) {
 async fn an_old_proxy_that_restarts_does_not_undo_a_new_one() {
     let test = skep_testkit::namespace().await;
     let user = test.admin("proxy");
+    let recording = user.record();
     let mut old = Pod::new(&test, "old", "registry.example/mcp:1", "1");
     old.mounted("registry.example/mcp:1", 1);
     old.start(&test, &user);
@@ -136,6 +137,10 @@ async fn an_old_proxy_that_restarts_does_not_undo_a_new_one() {
     assert_eq!((image.as_str(), generation.as_str()), ("registry.example/mcp:2", "2"));
     assert_eq!(now, version, "it wrote nothing");
     assert!(new.is_serving() && old.is_serving(), "both still serve");
+
+    let agent = format!("skep-proxy/{}", env!("CARGO_PKG_VERSION"));
+    let requests = recording.requests().await;
+    assert!(requests.iter().all(|request| request.agent == agent), "{requests:#?}");
 }
 
 /// Why the generation is frozen: two pods of one generation overwrite each other.

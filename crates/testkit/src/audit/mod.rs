@@ -43,6 +43,8 @@ pub struct Request {
     pub name: String,
     /// The query, with the field manager of an apply.
     pub query: String,
+    /// The `User-Agent`, or nothing.
+    pub agent: String,
     /// The HTTP status of the response; 0 for an open watch.
     pub code: u16,
     /// The body of writes: an object, or the patch as it was on the wire.
@@ -111,6 +113,8 @@ struct Event {
     verb: String,
     #[serde(rename = "requestURI")]
     uri: String,
+    #[serde(default)]
+    user_agent: String,
     user: EventUser,
     object_ref: Option<ObjectRef>,
     response_status: Option<ResponseStatus>,
@@ -157,6 +161,7 @@ impl Event {
             namespace: object.namespace,
             name: object.name,
             query: query.into(),
+            agent: self.user_agent,
             code: self.response_status.and_then(|status| status.code).unwrap_or_default(),
             body: self.request_object,
             verb: self.verb,

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
+use http::{HeaderValue, header::USER_AGENT};
 use kube::{Config, config::KubeConfigOptions};
 use skep_config::{env, paths};
 
@@ -10,13 +11,19 @@ use super::RuntimeError;
 /// The variable that Kubernetes sets in every pod.
 const IN_A_CLUSTER: &str = "KUBERNETES_SERVICE_HOST";
 
+/// How audit logs and the metrics of the API server name the proxy.
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("skep-proxy/", env!("CARGO_PKG_VERSION")));
+
 /// The configuration for the cluster that the process runs in, or else that of the kubeconfig.
 pub(super) async fn config(env: &BTreeMap<String, String>) -> Result<Config, RuntimeError> {
-    if env.contains_key(IN_A_CLUSTER) {
-        return Config::incluster().map_err(|error| RuntimeError::Config(error.to_string()));
-    }
-    let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await;
-    config.map_err(|error| RuntimeError::Config(error.to_string()))
+    let mut config = if env.contains_key(IN_A_CLUSTER) {
+        Config::incluster().map_err(|error| RuntimeError::Config(error.to_string()))?
+    } else {
+        let config = Config::from_kubeconfig(&KubeConfigOptions::default()).await;
+        config.map_err(|error| RuntimeError::Config(error.to_string()))?
+    };
+    config.headers.push((USER_AGENT, AGENT));
+    Ok(config)
 }
 
 /// The namespace of the pod's own service account, or else that which a variable names, or else that of the kubeconfig's
