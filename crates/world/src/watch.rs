@@ -52,9 +52,8 @@ async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str
         watcher(api(client, namespace, &resource), config).default_backoff().boxed()
     };
     let record_list = || {
-        if !is_listed.swap(true, Ordering::Relaxed) {
-            world.has_listed();
-        }
+        let is_first = !is_listed.swap(true, Ordering::Relaxed);
+        world.has_listed(W::kind(), namespace, is_first);
     };
     let mut listed = HashSet::new();
     let mut outdated = Vec::new();
@@ -84,6 +83,9 @@ async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str
                 world.record_served(W::kind(), false);
                 record_list();
             }
+            Err(watcher::Error::InitialListFailed(error)) if is_denied(&error) => {
+                world.record_denied(W::kind(), namespace, &error);
+            }
             Err(error) => warn!(kind = W::kind().kind, %error, "the watch is interrupted"),
         }
     }
@@ -93,6 +95,10 @@ async fn watch<W: Watched>(world: &World, client: Client, namespace: Option<&str
 pub(crate) fn is_unserved(error: &kube::Error) -> bool {
     // An API server without the group responds in plain text, without a reason.
     matches!(error, kube::Error::Api(status) if status.code == 404)
+}
+
+fn is_denied(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == 403)
 }
 
 /// Reads objects of which an older state than the cached one was listed. The list may have been made before our last write;

@@ -10,7 +10,7 @@ use futures::future::{BoxFuture, try_join_all};
 use kube::{Client, core::DynamicObject};
 use skep_converge::Kind;
 use tokio::sync::watch::{self, Sender};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::{
     Content, Queue, ReadError, Reader, Watched,
@@ -34,14 +34,30 @@ pub struct Target {
 /// The cached state of the cluster.
 pub struct World {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-    controlled: HashSet<Kind>,
+    controlled: HashMap<Kind, Requeue>,
     delivered: Vec<(Kind, Delivered)>,
     dependencies: Mutex<Dependencies>,
     queue: Queue,
     pub(crate) client: Option<Client>,
-    /// How many watches have not completed their first list.
-    unlisted: Sender<usize>,
+    /// The namespaces that are watched, or all as one.
+    scopes: Sender<HashMap<Option<Box<str>>, Scope>>,
     unserved: Mutex<BTreeSet<Kind>>,
+}
+
+/// How far the watches of a namespace are.
+#[derive(Debug, Default)]
+struct Scope {
+    /// How many have not completed their first list.
+    unlisted: usize,
+    /// The kinds that may not be listed.
+    denied: BTreeSet<Kind>,
+}
+
+impl Scope {
+    /// Whether all is known of the namespace.
+    fn is_complete(&self) -> bool {
+        self.unlisted == 0
+    }
 }
 
 pub(crate) struct Cached<W: Watched> {
@@ -56,6 +72,9 @@ type List = for<'a> fn(&'a World, Option<&'a str>) -> BoxFuture<'a, Result<(), R
 /// Whether one watch has delivered a change of an object.
 type Delivered = fn(&World, &DynamicObject, Change) -> bool;
 
+/// Queues all objects of one kind in a namespace.
+type Requeue = fn(&World, Option<&str>);
+
 /// What a write did to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
@@ -69,7 +88,7 @@ pub enum Change {
 #[derive(Default)]
 pub struct Builder {
     stores: HashMap<TypeId, Box<dyn Any + Send + Sync>>,
-    controlled: HashSet<Kind>,
+    controlled: HashMap<Kind, Requeue>,
     watches: Vec<fn() -> Watch>,
     delivered: Vec<(Kind, Delivered)>,
     lists: Vec<List>,
@@ -92,7 +111,7 @@ impl Builder {
     /// Watches a kind, and queues its objects when they or objects that they read change.
     #[must_use]
     pub fn control<W: Watched>(mut self) -> Self {
-        self.controlled.insert(W::kind());
+        self.controlled.insert(W::kind(), World::requeue_in::<W>);
         self.watch::<W>()
     }
 
@@ -100,7 +119,9 @@ impl Builder {
     pub fn start(self, client: &Client, namespaces: &[String]) -> Arc<World> {
         let scopes = scopes(namespaces);
         let watches = self.watches.clone();
-        let world = self.build(Some(client.clone()), watches.len() * scopes.len());
+        let unlisted = || Scope { unlisted: watches.len(), ..Scope::default() };
+        let states = scopes.iter().map(|scope| (scope.map(Into::into), unlisted())).collect();
+        let world = self.build(Some(client.clone()), states);
         for scope in scopes {
             for watch in &watches {
                 tokio::spawn(watch()(world.clone(), client.clone(), scope.map(Into::into)));
@@ -112,7 +133,7 @@ impl Builder {
     /// Lists these namespaces once, or all if none are given. Later changes are not noticed.
     pub async fn list(self, client: &Client, namespaces: &[String]) -> Result<Arc<World>, ReadError> {
         let lists = self.lists.clone();
-        let world = self.build(Some(client.clone()), 0);
+        let world = self.build(Some(client.clone()), HashMap::new());
         for scope in scopes(namespaces) {
             try_join_all(lists.iter().map(|list| list(&world, scope))).await?;
         }
@@ -121,10 +142,10 @@ impl Builder {
 
     /// A world without a cluster. It contains only what is added with [`World::observe`].
     pub fn offline(self) -> Arc<World> {
-        self.build(None, 0)
+        self.build(None, HashMap::new())
     }
 
-    fn build(self, client: Option<Client>, unlisted: usize) -> Arc<World> {
+    fn build(self, client: Option<Client>, scopes: HashMap<Option<Box<str>>, Scope>) -> Arc<World> {
         Arc::new(World {
             stores: self.stores,
             controlled: self.controlled,
@@ -132,10 +153,17 @@ impl Builder {
             dependencies: Mutex::default(),
             queue: Queue::default(),
             client,
-            unlisted: watch::channel(unlisted).0,
+            scopes: watch::channel(scopes).0,
             unserved: Mutex::default(),
         })
     }
+}
+
+/// Whether nothing has to be waited for. If nothing may be listed, nothing can be done.
+fn are_listed(scopes: &HashMap<Option<Box<str>>, Scope>) -> bool {
+    let is_denied = |scope: &Scope| !scope.denied.is_empty();
+    let has_any = scopes.is_empty() || scopes.values().any(Scope::is_complete);
+    has_any && scopes.values().all(|scope| scope.is_complete() || is_denied(scope))
 }
 
 /// All namespaces, if none is given.
@@ -186,15 +214,48 @@ impl World {
         }
     }
 
-    /// Waits until every watch has completed its first list.
+    /// Waits until every watch has completed its first list. A namespace that may not be listed delays no other: see
+    /// [`World::is_complete`].
     pub async fn listed(&self) {
         // The sender lives as long as the world.
-        self.unlisted.subscribe().wait_for(|unlisted| *unlisted == 0).await.ok();
+        self.scopes.subscribe().wait_for(are_listed).await.ok();
     }
 
-    /// Whether every watch has completed its first list.
+    /// Whether every watch has completed its first list, but for namespaces that may not be listed.
     pub fn is_listed(&self) -> bool {
-        *self.unlisted.borrow() == 0
+        are_listed(&self.scopes.borrow())
+    }
+
+    /// Whether all is known of a namespace. Until then nothing in it may be reconciled: what is not known would seem to be missing.
+    pub fn is_complete(&self, namespace: &str) -> bool {
+        let scopes = self.scopes.borrow();
+        let named: Option<Box<str>> = Some(namespace.into());
+        let scope = scopes.get(&named).or_else(|| scopes.get(&None));
+        scope.is_none_or(Scope::is_complete)
+    }
+
+    /// The namespaces that may not be listed.
+    pub fn denied(&self) -> Vec<Box<str>> {
+        let scopes = self.scopes.borrow();
+        let denied = scopes.iter().filter(|(_, scope)| !scope.denied.is_empty());
+        denied.filter_map(|(namespace, _)| namespace.clone()).collect()
+    }
+
+    /// Records that a kind may not be listed, and logs it when that is new.
+    pub(crate) fn record_denied(&self, kind: Kind, scope: Option<&str>, error: &kube::Error) {
+        let key: Option<Box<str>> = scope.map(Into::into);
+        self.scopes.send_modify(|scopes| {
+            let Some(known) = scopes.get_mut(&key) else { return };
+            if known.denied.insert(kind) {
+                let namespace = scope.unwrap_or("all");
+                error!(kind = kind.kind, namespace, %error, "cannot list; nothing there is reconciled until that is permitted");
+            }
+        });
+    }
+
+    /// Queues everything in a namespace, or in all.
+    fn requeue_all(&self, scope: Option<&str>) {
+        self.controlled.values().for_each(|requeue| requeue(self, scope));
     }
 
     /// Whether every watch of the kind with this group and plural has delivered a change, or a later one. Targets that the
@@ -271,10 +332,15 @@ impl World {
 
     /// Queues all objects of a kind that is controlled.
     pub fn requeue<W: Watched>(&self) {
+        self.requeue_in::<W>(None);
+    }
+
+    fn requeue_in<W: Watched>(&self, scope: Option<&str>) {
         let Some(cached) = self.cached::<W>() else { return };
         let names: Vec<Name> =
             cached.store.read().unwrap_or_else(PoisonError::into_inner).names().cloned().collect();
-        for (namespace, name) in names {
+        let is_in_scope = |namespace: &str| scope.is_none_or(|scope| scope == namespace);
+        for (namespace, name) in names.into_iter().filter(|(namespace, _)| is_in_scope(namespace)) {
             self.queue.add(Arc::new(Target { kind: W::kind(), namespace, name }));
         }
     }
@@ -316,8 +382,19 @@ impl World {
         self.wake_readers(&topics);
     }
 
-    pub(crate) fn has_listed(&self) {
-        self.unlisted.send_modify(|unlisted| *unlisted = unlisted.saturating_sub(1));
+    /// Records that a list of a kind is complete. With the first of the last kind, what was left alone until then is queued.
+    pub(crate) fn has_listed(&self, kind: Kind, scope: Option<&str>, is_first: bool) {
+        let mut is_complete = false;
+        let key: Option<Box<str>> = scope.map(Into::into);
+        self.scopes.send_if_modified(|scopes| {
+            let Some(known) = scopes.get_mut(&key) else { return false };
+            known.unlisted = known.unlisted.saturating_sub(is_first.into());
+            is_complete = is_first && known.is_complete();
+            known.denied.remove(&kind) || is_first
+        });
+        if is_complete {
+            self.requeue_all(scope);
+        }
     }
 
     pub(crate) fn cached<W: Watched>(&self) -> Option<&Cached<W>> {
@@ -334,7 +411,7 @@ impl World {
         if topics.is_empty() {
             return;
         }
-        if self.controlled.contains(&W::kind()) {
+        if self.controlled.contains_key(&W::kind()) {
             let (namespace, name) = crate::store::name_of(object);
             self.queue.add(Arc::new(Target { kind: W::kind(), namespace, name }));
         }

@@ -35,6 +35,11 @@ struct OfKind {
     kind: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InNamespace {
+    namespace: String,
+}
+
 /// The metrics of one process.
 pub(super) struct Metrics {
     pub(super) registry: Registry,
@@ -45,6 +50,7 @@ pub(super) struct Metrics {
     undeclared: Family<OfKind, Gauge<i64, AtomicI64>>,
     rejected_statuses: Family<OfKind, Counter>,
     unserved: Family<OfKind, Gauge<i64, AtomicI64>>,
+    denied: Family<InNamespace, Gauge<i64, AtomicI64>>,
     pub(super) queue_depth: Gauge<i64, AtomicI64>,
     delayed: Gauge<i64, AtomicI64>,
     subscriptions: Gauge<i64, AtomicI64>,
@@ -96,6 +102,12 @@ impl Default for Metrics {
             "Kinds that the API server does not serve, because their CRD is not installed",
             unserved.clone(),
         );
+        let denied = Family::default();
+        registry.register(
+            "denied_namespaces",
+            "Namespaces that the operator may not list, so that nothing in them is reconciled",
+            denied.clone(),
+        );
         Self {
             registry,
             reconciles,
@@ -105,6 +117,7 @@ impl Default for Metrics {
             undeclared,
             rejected_statuses,
             unserved,
+            denied,
             queue_depth,
             delayed,
             subscriptions,
@@ -147,6 +160,10 @@ impl Metrics {
         self.unserved.clear();
         for kind in world.unserved() {
             self.unserved.get_or_create(&OfKind { kind: kind.kind }).set(1);
+        }
+        self.denied.clear();
+        for namespace in world.denied() {
+            self.denied.get_or_create(&InNamespace { namespace: namespace.into() }).set(1);
         }
         let mut text = String::new();
         // Writing to a string cannot fail.

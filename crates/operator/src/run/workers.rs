@@ -51,6 +51,10 @@ impl Worker {
 
     /// Reconciles one object, and records the result.
     async fn process(&self, target: &Arc<Target>) -> Result<Plan, ReconcileError> {
+        if !self.world.is_complete(&target.namespace) {
+            // It is queued again once all is known.
+            return Ok(Plan::default());
+        }
         let start = Instant::now();
         let result = self.reconcile(target).await;
         if self.statuses.record(target, &result) {

@@ -10,6 +10,7 @@ mod compat;
 mod composite_tools;
 mod contended;
 mod declared;
+mod denied;
 mod drift;
 mod embedding_server;
 mod every_field_has_an_effect;
