@@ -39,6 +39,9 @@ pub const IMMEDIATE: &str = "immediate";
 /// On an object with pods: `true` lets the operator replace pods that another operator created.
 pub const ALLOW_ROLLOUT: &str = "skep.dev/allow-rollout";
 
+/// On an object that nobody controls and whose name a child of ours has: `true` hands it over.
+pub const ADOPT: &str = "skep.dev/adopt";
+
 /// On a pod template: when `kubectl rollout restart` was called. It belongs to the user and must survive.
 pub const KUBECTL_RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 

@@ -98,6 +98,23 @@ impl Child {
         Self { random_key, of_others, ..Self::exactly(kind, namespace, name, body) }
     }
 
+    /// The same child, to be applied to this version of the object alone.
+    pub(crate) fn at_version(&self, version: &str) -> Self {
+        let mut child = self.clone();
+        child.body["metadata"]["resourceVersion"] = json!(version);
+        child
+    }
+
+    /// Whether nothing but its owner is applied, as for a ServiceAccount. Once another program has removed the owner, nothing in the
+    /// object shows that it was ours.
+    pub fn is_bare(&self) -> bool {
+        let mut fields = self.body.clone();
+        strip_identity(&mut fields);
+        let metadata = fields.get("metadata").and_then(Value::as_object);
+        let has_only_owner = metadata.is_some_and(|metadata| metadata.keys().eq(["ownerReferences"]));
+        has_only_owner && fields.as_object().is_some_and(|fields| fields.len() == 1)
+    }
+
     /// Whether it runs pods, which a change of their template replaces.
     pub fn runs_pods(&self) -> bool {
         self.kind.runs_pods()

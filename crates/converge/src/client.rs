@@ -16,7 +16,7 @@ use crate::{
     Child, Contention, Digest, Error, Kind, Meta, Mode, Observed, Planned, Restores, Result,
     guard::{Guard, Part, Reaction, Written, whole},
     observed::{controller, is_apply},
-    random, reclaim,
+    prune, random, reclaim,
     request::{MERGE_PATCH, Patch, request_error},
     takeover::{StatusTakeover, after_takeover},
 };
@@ -106,6 +106,7 @@ impl Writer {
             if child.random_key().is_some() {
                 return Ok(Applied::Unchanged);
             }
+            check_claim(child, observed)?;
         }
         if let Some(key) = child.random_key() {
             return self.create_random(child, key).await;
@@ -116,7 +117,11 @@ impl Writer {
             })
         };
         if self.mode == Mode::Plan {
-            return if is_settled(child) { Ok(Applied::Unchanged) } else { self.planned(child, live).await };
+            return if is_settled(child) {
+                Ok(Applied::Unchanged)
+            } else {
+                self.planned(child, live, owner).await
+            };
         }
         let takeover = live.is_some_and(|(_, observed)| observed.takeover);
         let part = Part { child, name: CHILD, owner };
@@ -148,9 +153,11 @@ impl Writer {
             Some(before) => effective.with_live_layout(before),
             None => effective,
         };
-        let written = match self.send(sent, None).await {
+        let written = if exists { self.send(sent, None).await } else { self.create(sent, owner).await };
+        let written = match written {
+            Err(error) if error.is_immutable() => self.replace(sent, error, owner).await,
             Err(error) if error.is_invalid() => self.send_reclaimed(sent, error).await,
-            sent => sent,
+            written => written,
         };
         let is_left =
             |error| live.is_some_and(|(meta, _)| self.guard.record_failure(part, &meta.version(), error));
@@ -206,6 +213,42 @@ impl Writer {
             Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(Applied::Unchanged),
             Err(error) => Err(failed(error)),
         }
+    }
+
+    /// Creates an object that did not exist a moment ago. If one does that the watches do not select, it may be of others.
+    async fn create(&self, child: &Child, owner: &str) -> Result<DynamicObject> {
+        let absent = child.at_version(ABSENT);
+        match self.send(&absent, None).await {
+            Err(error) if error.is_conflict() => {
+                let Some(live) = self.live_if_any(child).await? else { return Err(error) };
+                let observed = Observed::of(&live, &self.manager);
+                self.check_owner(child, &observed, owner)?;
+                check_claim(child, &observed)?;
+                self.send(child, None).await
+            }
+            sent => sent,
+        }
+    }
+
+    /// Whether an object that cannot be changed as desired is deleted and created anew. Not one that is not ours, and not one that
+    /// runs pods, which would all be replaced at once: that is left to people.
+    pub(crate) fn check_replaceable(&self, child: &Child, live: &DynamicObject, error: &Error) -> Result<()> {
+        let observed = Observed::of(live, &self.manager);
+        let is_ours = observed.owned.is_some() || observed.takeover;
+        if is_ours && !child.runs_pods() {
+            return Ok(());
+        }
+        let (kind, name) = (child.kind.kind, child.name.clone());
+        Err(Error::Immutable { kind, name, cause: error.to_string() })
+    }
+
+    /// Deletes an object that cannot be changed as desired, and creates it anew.
+    async fn replace(&self, child: &Child, error: Error, owner: &str) -> Result<DynamicObject> {
+        let Child { kind, namespace, name, .. } = child;
+        let live = self.live(*kind, namespace, name).await?;
+        self.check_replaceable(child, &live, &error)?;
+        prune(self, *kind, namespace, name, &Meta::of(&live.metadata)).await?;
+        self.create(child, owner).await
     }
 
     /// Retries, after reclaiming the conflicting fields.
@@ -363,6 +406,18 @@ impl Writer {
 }
 
 const TAKE_OVER: &str = "take over";
+
+/// A version that no object has, because the first write to a store is its second revision. An apply with it creates the object, or
+/// fails because there is one.
+const ABSENT: &str = "1";
+
+/// An object that people or other programs made is not touched, unless they hand it over.
+pub(crate) fn check_claim(child: &Child, observed: &Observed) -> Result<()> {
+    if observed.is_of_others() {
+        return Err(Error::Unclaimed { kind: child.kind.kind, name: child.name.clone() });
+    }
+    Ok(())
+}
 
 /// The pod template, if the kind has one.
 fn pods(object: &DynamicObject) -> &Value {

@@ -1,5 +1,7 @@
 //! Errors of writes.
 
+use skep_config::annotations::ADOPT;
+
 /// The result of a write.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -29,6 +31,27 @@ pub enum Error {
         /// The owner that controls it, as kind and name.
         owner: String,
     },
+    /// The object exists, nobody controls it, and it was not handed over.
+    #[error(
+        "{kind} {name} exists already, and others made it: rename one of the two, delete that {kind}, or hand it over with the \
+         annotation {ADOPT}=true"
+    )]
+    Unclaimed {
+        /// The kind of the object.
+        kind: &'static str,
+        /// The object's name.
+        name: String,
+    },
+    /// The object cannot be changed as desired: Kubernetes does not allow some of its fields to change.
+    #[error("{cause}; delete {kind} {name}, and it is created anew")]
+    Immutable {
+        /// The kind of the object.
+        kind: &'static str,
+        /// The object's name.
+        name: String,
+        /// What the API server says.
+        cause: String,
+    },
     /// The system's random number generator failed.
     #[error("the system's random number generator failed: {0}")]
     NoRandomness(getrandom::Error),
@@ -41,7 +64,11 @@ impl Error {
     /// The kind of the object that could not be written.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
-            Self::Request { kind, .. } | Self::Foreign { kind, .. } | Self::Malformed(kind, _) => Some(kind),
+            Self::Request { kind, .. }
+            | Self::Foreign { kind, .. }
+            | Self::Unclaimed { kind, .. }
+            | Self::Immutable { kind, .. }
+            | Self::Malformed(kind, _) => Some(kind),
             Self::NoRandomness(_) => None,
         }
     }
@@ -52,8 +79,41 @@ impl Error {
             Self::Request { verb, kind, object, .. } => {
                 message.starts_with(&format!("cannot {verb} {kind} {object}: "))
             }
-            Self::Foreign { .. } | Self::NoRandomness(_) | Self::Malformed(..) => message == self.to_string(),
+            Self::Foreign { .. }
+            | Self::Unclaimed { .. }
+            | Self::Immutable { .. }
+            | Self::NoRandomness(_)
+            | Self::Malformed(..) => message == self.to_string(),
         }
+    }
+
+    /// The kind and name of the object that is in the way. A retry is useless until people delete it or hand it over.
+    pub fn in_the_way(&self) -> Option<(&'static str, &str)> {
+        match self {
+            Self::Foreign { kind, name, .. }
+            | Self::Unclaimed { kind, name }
+            | Self::Immutable { kind, name, .. } => Some((kind, name)),
+            Self::Request { .. } | Self::NoRandomness(_) | Self::Malformed(..) => None,
+        }
+    }
+
+    /// Whether the API server rejected the change of a field that cannot change.
+    pub(crate) fn is_immutable(&self) -> bool {
+        let Self::Request { cause, .. } = self else { return false };
+        let kube::Error::Api(status) = cause.as_ref() else { return false };
+        let mut causes = status.details.iter().flat_map(|details| &details.causes);
+        // Each kind has its own words.
+        status.is_invalid()
+            && causes.any(|cause| {
+                let says = |words: &str| cause.message.contains(words);
+                says("immutable") || says("cannot change roleRef") || says("updates to statefulset spec")
+            })
+    }
+
+    /// Whether another state of the object was expected.
+    pub(crate) fn is_conflict(&self) -> bool {
+        matches!(self, Self::Request { cause, .. }
+            if matches!(cause.as_ref(), kube::Error::Api(status) if status.is_conflict()))
     }
 
     /// Whether the object had changed, or was deleted, by the time of the write: reconciling again resolves it.

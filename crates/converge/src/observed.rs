@@ -5,6 +5,7 @@ use std::fmt;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ManagedFieldsEntry, ObjectMeta, OwnerReference};
 use kube::core::DynamicObject;
 use serde_json::Value;
+use skep_config::annotations::ADOPT;
 
 use crate::{
     Digest,
@@ -75,6 +76,8 @@ pub struct Observed {
     pub owner: Option<Owner>,
     /// The digest of what the manager owns in it. `None` if it never applied it.
     pub owned: Option<Digest>,
+    /// Whether it was handed over: nobody controls it, and it may be written all the same.
+    pub handed_over: bool,
     /// The digest of what the manager owns in its status. `None` if it never applied it.
     pub owned_status: Option<Digest>,
     /// The documents in it, in any layout, if it is a ConfigMap with configuration files.
@@ -87,6 +90,11 @@ pub struct Observed {
 }
 
 impl Observed {
+    /// Whether others made the object, and nobody has handed it over.
+    pub fn is_of_others(&self) -> bool {
+        self.owner.is_none() && self.owned.is_none() && !self.handed_over
+    }
+
     /// What `manager` needs of the object.
     pub fn of(object: &DynamicObject, manager: &str) -> Self {
         let owner = controller(&object.metadata);
@@ -104,12 +112,17 @@ impl Observed {
                 name: owner.name.clone(),
             }),
             documents: documents::of(object),
+            handed_over: is_handed_over(&object.metadata),
             owned,
             owned_status,
             takeover,
             status_takeover: owned_status.is_none() && entries.iter().any(takeover::is_status_update),
         }
     }
+}
+
+fn is_handed_over(metadata: &ObjectMeta) -> bool {
+    metadata.annotations.as_ref().and_then(|all| all.get(ADOPT)).is_some_and(|value| value == "true")
 }
 
 pub(crate) fn is_apply(entry: &ManagedFieldsEntry, manager: &str, subresource: Option<&str>) -> bool {

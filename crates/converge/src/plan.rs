@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::{
     Applied, Change, Child, Kind, Meta, Mode, Observed, Restores, Result, Writer,
     changes::{changes, hide_secrets},
+    client::check_claim,
     fields::{strip, union, without},
     observed::{controller, is_apply, ownable},
     request::{JSON_PATCH, Patch},
@@ -98,15 +99,29 @@ impl fmt::Display for Planned {
 
 impl Writer {
     /// The result that an apply would have.
-    pub(crate) async fn planned(&self, child: &Child, live: Option<(&Meta, &Observed)>) -> Result<Applied> {
+    pub(crate) async fn planned(
+        &self,
+        child: &Child,
+        live: Option<(&Meta, &Observed)>,
+        owner: &str,
+    ) -> Result<Applied> {
         let Child { kind, namespace, name, .. } = child;
         let before = match self.live(*kind, namespace, name).await {
             Ok(before) => before,
             Err(error) if error.is_not_found() => return self.planned_creation(child).await,
             Err(error) => return Err(error),
         };
+        if live.is_none() {
+            let observed = Observed::of(&before, self.manager());
+            self.check_owner(child, &observed, owner)?;
+            check_claim(child, &observed)?;
+        }
         let child = &child.with_live_layout(&before);
         let sent = match self.send(child, None).await {
+            Err(error) if error.is_immutable() => {
+                self.check_replaceable(child, &before, &error)?;
+                return Ok(Planned::creation(child));
+            }
             Err(error) if error.is_invalid() => self.send_reclaim(child, error).await?,
             sent => sent?,
         };
@@ -142,7 +157,7 @@ impl Writer {
             return Ok(None);
         }
         let planner = Self::new(self.client().clone(), self.manager(), Mode::Plan, Restores::default());
-        let planned = planner.planned(child, Some(live)).await?;
+        let planned = planner.planned(child, Some(live), owner).await?;
         Ok(planned.planned().filter(Planned::rolls_pods))
     }
 

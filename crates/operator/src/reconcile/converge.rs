@@ -19,6 +19,14 @@ pub(super) fn contended_condition(contended: &[Contention]) -> Option<Condition>
     (!messages.is_empty()).then(|| Condition::new(Contended::ChangedBack, message))
 }
 
+/// Whether some of these were applied for an object that was then deleted without its children.
+fn is_orphaned(reader: &mut Reader, children: &[Child]) -> bool {
+    children
+        .iter()
+        .filter_map(|child| children::get(reader, child.kind, &child.name))
+        .any(|live| live.observed.owner.is_none() && live.observed.owned.is_some())
+}
+
 impl<K: Controller> Reconciler<K> {
     /// Writes the children that differ, and deletes those that are no longer desired. Pods of another operator are replaced
     /// only if `rollouts` are allowed. Returns what was created or changed, and conditions that the object gets.
@@ -37,7 +45,12 @@ impl<K: Controller> Reconciler<K> {
         let mut conditions: Vec<Condition> = pending(&held).into_iter().collect();
         let mut contended = Vec::new();
         for child in &children {
-            let live = children::get(reader, child.kind, &child.name);
+            let mut live = children::get(reader, child.kind, &child.name);
+            if let Some(live) = live.as_mut().filter(|live| live.observed.is_of_others()) {
+                // By its labels: its proxy made it, or it was restored from a backup, without its controller.
+                let is_labelled = live.server.as_deref() == owner.name.as_deref();
+                live.observed.handed_over = is_labelled || child.is_bare() && is_orphaned(reader, &children);
+            }
             let known = live.as_ref().map(|live| (&live.meta, &live.observed));
             let is_held = (child.runs_pods() || child.configures_pods())
                 && live.as_ref().is_some_and(|live| live.observed.takeover);

@@ -9,6 +9,9 @@ use skep_world::Reader;
 use super::{Computed, Controller, Outcome, Plan, ReconcileError, Reconciler, Subject};
 use crate::resources::{children, kind_of, referrers};
 
+/// The finalizer of an object whose children the garbage collector releases before it is deleted.
+const ORPHAN: &str = "orphan";
+
 impl<K: Controller> Reconciler<K> {
     /// Removes the finalizer, unless something blocks the deletion. The object is queued again when nothing blocks it any more.
     pub(super) async fn finalize(
@@ -68,7 +71,10 @@ impl<K: Controller> Reconciler<K> {
         plan: &mut Plan,
     ) -> Result<(), ReconcileError> {
         let name = metadata.name.clone().unwrap_or_default();
-        for (kind, child_name) in K::unowned(&name) {
+        // kubectl delete --cascade=orphan: the children stay.
+        let is_orphaning = metadata.finalizers.iter().flatten().any(|finalizer| finalizer == ORPHAN);
+        let unowned = if is_orphaning { Vec::new() } else { K::unowned(&name) };
+        for (kind, child_name) in unowned {
             let Some(child) = children::get(reader, kind, &child_name) else { continue };
             // A name proves nothing: it may be the child of another object, or made by hand.
             let is_ours = match &child.observed.owner {

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Client;
 use skep_api::events::EventReason;
-use skep_converge::{Applied, Error, Finalizer, Meta, Mode, Writer, annotate, annotate_pods, prune};
+use skep_converge::{Applied, Finalizer, Meta, Mode, Writer, annotate, annotate_pods, prune};
 use skep_world::{Reader, Target, Watched, World};
 use tracing::warn;
 
@@ -159,8 +159,12 @@ impl<K: Controller> Reconciler<K> {
             }
             // What runs can be restarted, whether or not the new spec can be applied.
             Outcome::Blocked(_) => self.act(reader, &metadata, K::actions(&computed.inputs), plan).await,
-            // The deletion of the other's object queues this one.
-            Outcome::Failed(Error::Foreign { .. }) => Ok(()),
+            // Its deletion queues this one, if it has the labels by which it is watched.
+            Outcome::Failed(error)
+                if error.in_the_way().is_some_and(|(kind, name)| children::is_known(reader, kind, name)) =>
+            {
+                Ok(())
+            }
             // Also if the API server rejects it as invalid: an admission policy does so, and nothing reports its change.
             Outcome::Failed(error) => Err(error.into()),
         }

@@ -82,6 +82,11 @@ pub(crate) fn get(reader: &mut Reader, kind: Kind, name: &str) -> Option<ChildEn
     rows(kind).filter_map(|row| (row.get)(reader, name)).reduce(newer)
 }
 
+/// Whether a child of this name is watched.
+pub(crate) fn is_known(reader: &mut Reader, kind: &str, name: &str) -> bool {
+    all_rows().iter().any(|row| row.kind.kind == kind && (row.get)(reader, name).is_some())
+}
+
 /// Updates the cache with the response to a write.
 pub(crate) fn record_write(world: &World, kind: Kind, object: &DynamicObject) {
     for row in rows(kind).filter(|row| (row.selects)(object)) {

@@ -87,7 +87,7 @@ impl Example {
         for server in self.names("MCPServer") {
             let labels = json!({"app": server});
             let stateful_set: StatefulSet = serde_json::from_value(json!({
-                "metadata": {"name": server, "labels": {"toolhive": "true"}},
+                "metadata": {"name": server, "labels": {"app": server, "toolhive": "true"}},
                 "spec": {
                     "selector": {"matchLabels": labels}, "serviceName": server,
                     "template": {

@@ -2,7 +2,7 @@
 
 use skep_api::kinds::*;
 use skep_converge::Kind;
-use skep_operator::resources::Custom;
+use skep_operator::{reconcile::Controller, resources::Custom};
 use skep_world::Watched;
 
 /// Every kind, sorted by name.
@@ -11,6 +11,19 @@ pub(crate) fn all_kinds() -> Vec<Kind> {
         ($($kind:ident),+) => { vec![$(Custom::<$kind>::kind()),+] };
     }
     skep_api::for_each_kind!(kinds)
+}
+
+/// Every child that an object of this kind and name may have.
+pub(crate) fn names_of_children(kind: Kind, name: &str) -> Vec<(Kind, String)> {
+    macro_rules! names {
+        ($($of:ident),+) => {
+            $(if kind.kind == stringify!($of) {
+                return <$of as Controller>::names(name);
+            })+
+        };
+    }
+    skep_api::for_each_kind!(names);
+    Vec::new()
 }
 
 pub(crate) type AuthzConfigs = Custom<MCPAuthzConfig>;

@@ -20,6 +20,7 @@ mod fixture;
 mod generated;
 mod generated_virtual;
 mod generation_is_frozen;
+mod immutable;
 mod kinds;
 mod leader;
 mod life;

@@ -4,16 +4,17 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, StatefulSet},
     core::v1::{ConfigMap, Service},
 };
-use kube::{Resource, ResourceExt};
+use kube::{Resource, ResourceExt, api::DeleteParams};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
+use skep_operator::resources::StatefulSets;
 use skep_testkit::fixtures::{TestRemoteProxy, TestServer};
 use skep_world::Watched;
 
 use crate::{
     fixture::Fixture,
-    kinds::{EmbeddingServers, RemoteProxies, Servers},
+    kinds::{EmbeddingServers, RemoteProxies, Servers, names_of_children},
 };
 
 async fn uid<K>(fixture: &Fixture, name: &str) -> Option<String>
@@ -109,5 +110,48 @@ async fn a_server_that_is_deleted_leaves_objects_that_people_made() {
     let after = [uid::<Service>(&fixture, services[0]).await, uid::<Service>(&fixture, services[1]).await];
     assert!(before.iter().all(Option::is_some));
     assert_eq!(after, before);
+    fixture.operator.stop().await;
+}
+
+/// `kubectl delete --cascade=orphan`, and the object again: nothing is interrupted.
+#[tokio::test]
+async fn the_children_of_a_server_that_is_deleted_without_them_stay_and_are_adopted_by_the_next_of_its_name()
+{
+    let fixture = Fixture::new().await;
+    fixture.settled(&MCPServer::test("x")).await;
+    let mut children = names_of_children(Servers::kind(), "x");
+    children.retain(|(kind, name)| *kind != StatefulSets::kind() && !name.ends_with("-authz-inline"));
+    let uids = async || {
+        let mut uids = Vec::new();
+        for (kind, name) in &children {
+            uids.push((
+                name.clone(),
+                fixture.object(*kind, name).await.and_then(|object| object.metadata.uid),
+            ));
+        }
+        uids
+    };
+    let before = uids().await;
+    assert!(before.iter().all(|(_, uid)| uid.is_some()), "{before:?}");
+
+    fixture.api(Servers::kind()).delete("x", &DeleteParams::orphan()).await.unwrap();
+    let is_released = |object: &serde_json::Value| object["metadata"]["finalizers"] == json!(["orphan"]);
+    fixture.until_any(Servers::kind(), "x", "released", is_released).await;
+    assert_eq!(uids().await, before);
+    // As the garbage collector does, which does not run here.
+    for (kind, name) in &children {
+        fixture.patch_any(*kind, name, json!({"metadata": {"ownerReferences": null}})).await;
+    }
+    fixture.patch("x", json!({"metadata": {"finalizers": null}})).await;
+    fixture.until_any(Servers::kind(), "x", "deleted", |object| object.is_null()).await;
+
+    let owner = fixture.settled(&MCPServer::test("x")).await.metadata.uid;
+    assert_eq!(uids().await, before);
+    for (kind, name) in &children {
+        let metadata = fixture.object(*kind, name).await.unwrap().metadata;
+        let owners: Vec<_> =
+            metadata.owner_references.into_iter().flatten().map(|one| Some(one.uid)).collect();
+        assert_eq!(owners, [owner.clone()], "{} {name}", kind.kind);
+    }
     fixture.operator.stop().await;
 }

@@ -1,6 +1,9 @@
 //! Objects that other programs create for ours, with ours as their controller, so that they are deleted with it.
 
-use std::{collections::BTreeMap, fs};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::core::DynamicObject;
@@ -13,8 +16,8 @@ use skep_testkit::repository;
 use skep_world::Watched;
 
 use crate::{
-    fixture::Fixture,
-    kinds::{Groups, Registries, Servers, all_kinds},
+    fixture::{Fixture, conditions},
+    kinds::{Groups, Registries, Servers, all_kinds, names_of_children},
 };
 
 /// What another program may create, with every label by which the operator finds its own.
@@ -62,25 +65,39 @@ async fn write_as_another(fixture: &Fixture, kind: Kind, object: &Value, applies
     written.unwrap_or_else(|error| panic!("{} {object}: {error}", kind.kind));
 }
 
-/// One object of each kind, and for those with children one that gets them.
-async fn create_owners(fixture: &Fixture) -> Vec<DynamicObject> {
+/// What the objects of [`spec`] refer to.
+async fn create_referents(fixture: &Fixture) {
     for (name, key) in [("hugging-face", "token"), ("postgres", "pgpass")] {
         let secret = json!({"metadata": {"name": name}, "stringData": {key: "x"}});
         fixture.test.create_object(&serde_json::from_value::<Secret>(secret).unwrap()).await;
     }
     fixture.create(Groups::kind(), "all", json!({})).await;
+}
+
+/// The spec of an object of this kind, and for those with children of one that gets all of them.
+fn spec(kind: Kind) -> Value {
+    let authz = json!({"type": "inline", "inline": {"policies": ["permit(principal, action, resource);"]}});
+    match kind.kind {
+        "EmbeddingServer" => json!({"model": "m", "image": "registry.example/tei:1"}),
+        "MCPRegistry" => {
+            json!({"configYAML": "a: 1\n", "pgpassSecretRef": {"name": "postgres", "key": "pgpass"}})
+        }
+        "MCPRemoteProxy" => json!({"remoteUrl": "https://mcp.example", "authzConfig": authz}),
+        "MCPServer" => json!({"image": "registry.example/mcp:1", "authzConfig": authz}),
+        "VirtualMCPServer" => json!({
+            "groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"},
+        }),
+        _ => specimen(kind),
+    }
+}
+
+/// One object of each kind, and for those with children one that gets them.
+async fn create_owners(fixture: &Fixture) -> Vec<DynamicObject> {
+    create_referents(fixture).await;
     let mut owners = Vec::new();
     for kind in all_kinds() {
         let name = format!("o-{}", kind.kind.to_lowercase());
-        let spec = match kind.kind {
-            "EmbeddingServer" => json!({"model": "m", "image": "registry.example/tei:1"}),
-            "MCPRegistry" => json!({"configYAML": "a: 1\n"}),
-            "MCPRemoteProxy" => json!({"remoteUrl": "https://mcp.example"}),
-            "MCPServer" => json!({"image": "registry.example/mcp:1"}),
-            "VirtualMCPServer" => json!({"groupRef": {"name": "all"}, "incomingAuth": {"type": "anonymous"}}),
-            _ => specimen(kind),
-        };
-        fixture.create(kind, &name, spec).await;
+        fixture.create(kind, &name, spec(kind)).await;
         owners.push(fixture.settle_any(kind, &name).await);
     }
     owners
@@ -182,5 +199,110 @@ async fn what_toolhive_created_under_its_own_names_is_deleted_when_it_is_not_des
         let is_deleted = fixture.object(kind, name).await.is_none();
         assert_eq!(is_deleted, is_toolhives, "{} {name}", kind.kind);
     }
+    fixture.operator.stop().await;
+}
+
+/// The kind and name of every child, sorted.
+fn sorted(children: impl IntoIterator<Item = (Kind, String)>) -> BTreeSet<(&'static str, String)> {
+    children.into_iter().map(|(kind, name)| (kind.kind, name)).collect()
+}
+
+/// What is not among them would never be taken over from ToolHive, and never be deleted.
+#[tokio::test]
+async fn the_children_of_an_object_are_exactly_those_that_its_kind_names() {
+    let fixture = Fixture::new().await;
+    for owner in create_owners(&fixture).await {
+        let kind = *all_kinds().iter().find(|kind| kind.kind == owner.types.as_ref().unwrap().kind).unwrap();
+        let name = owner.metadata.name.as_deref().unwrap();
+        let mut live = Vec::new();
+        for (kind, _) in foreign() {
+            for object in fixture.objects(kind).await {
+                let mut references = object["metadata"]["ownerReferences"].as_array().into_iter().flatten();
+                if references.any(|reference| reference["uid"] == json!(owner.metadata.uid)) {
+                    live.push((kind, object["metadata"]["name"].as_str().unwrap().to_owned()));
+                }
+            }
+        }
+        let mut named = names_of_children(kind, name);
+        // The proxy makes it.
+        named.retain(|(child, _)| kind != Servers::kind() || *child != StatefulSets::kind());
+        assert_eq!(sorted(live), sorted(named), "{} {name}", kind.kind);
+    }
+    fixture.operator.stop().await;
+}
+
+/// An object that a user made under the name of a child, with as little as the API server accepts.
+async fn create_in_the_way(fixture: &Fixture, kind: Kind, name: &str, applies: bool) -> DynamicObject {
+    let (_, mut object) = foreign().into_iter().find(|(other, _)| *other == kind).unwrap();
+    object["apiVersion"] = json!(kind.api_version());
+    object["kind"] = json!(kind.kind);
+    object["metadata"] = json!({"name": name});
+    write_as_another(fixture, kind, &object, applies).await;
+    fixture.object(kind, name).await.unwrap()
+}
+
+/// Whether the operator never writes a child: it makes a Secret once, and adopts what a proxy made.
+fn is_never_written(owner: Kind, child: Kind) -> bool {
+    child == Secrets::kind() || owner == Servers::kind() && child == StatefulSets::kind()
+}
+
+#[tokio::test]
+async fn an_object_that_a_user_made_under_the_name_of_a_child_is_not_touched() {
+    let fixture = Fixture::new().await;
+    create_referents(&fixture).await;
+    let mut tried = Vec::new();
+    for kind in all_kinds() {
+        for number in 0..names_of_children(kind, "").len() {
+            for applies in [false, true] {
+                let name = format!("{}-{number}-{applies}", kind.kind.to_lowercase());
+                let (child, child_name) = names_of_children(kind, &name).remove(number);
+                let before = create_in_the_way(&fixture, child, &child_name, applies).await;
+                fixture.create(kind, &name, spec(kind)).await;
+                tried.push((kind, name, child, child_name, before));
+            }
+        }
+    }
+    fixture.until_idle().await;
+    for (kind, name, child, child_name, before) in &tried {
+        let owner = fixture.settle_any(*kind, name).await;
+        let what = format!("{} {child_name}", child.kind);
+        assert_eq!(fixture.object(*child, child_name).await.as_ref(), Some(before), "{what}");
+        if is_never_written(*kind, *child) {
+            continue;
+        }
+        let status = owner.data["status"].to_string();
+        assert!(status.contains(&format!("{what} exists already")), "{what}: {status}");
+        assert!(status.contains("skep.dev/adopt=true"), "{what}: {status}");
+        assert_eq!(conditions(&owner)["Ready"].0, "False", "{what}");
+    }
+    let tried: BTreeSet<_> = tried.iter().map(|(_, _, child, ..)| child.kind).collect();
+    assert_eq!(tried, BTreeSet::from(foreign().map(|(kind, _)| kind.kind)));
+    fixture.operator.stop().await;
+}
+
+#[tokio::test]
+async fn an_object_in_the_way_is_written_once_its_user_hands_it_over_or_deletes_it() {
+    let fixture = Fixture::new().await;
+    let settled_with = async |name: &str, change: &str| {
+        let runner = format!("{name}-proxy-runner");
+        create_in_the_way(&fixture, Roles::kind(), &runner, false).await;
+        fixture.create(Servers::kind(), name, json!({"image": "registry.example/mcp:1"})).await;
+        let owner = fixture.settle_any(Servers::kind(), name).await;
+        assert_eq!(owner.data["status"]["phase"], "Failed");
+        match change {
+            "delete" => fixture.delete(Roles::kind(), &runner).await,
+            _ => {
+                let annotation = json!({"metadata": {"annotations": {"skep.dev/adopt": "true"}}});
+                fixture.patch_any(Roles::kind(), &runner, annotation).await;
+            }
+        }
+        let uid = owner.metadata.uid.unwrap();
+        let is_ours = |role: &Value| role["metadata"]["ownerReferences"][0]["uid"] == json!(uid);
+        fixture.until_any(Roles::kind(), &runner, "ours", is_ours).await;
+        let owner = fixture.settle_any(Servers::kind(), name).await;
+        assert_ne!(owner.data["status"]["phase"], "Failed");
+    };
+    settled_with("adopted", "annotate").await;
+    settled_with("freed", "delete").await;
     fixture.operator.stop().await;
 }
