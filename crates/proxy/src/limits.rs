@@ -41,6 +41,12 @@ pub const APPLY_TIME: Duration = Duration::from_secs(30);
 pub const APPLY_PAUSE_LEAST: Duration = Duration::from_millis(20);
 /// How long such a pause becomes.
 pub const APPLY_PAUSE_MOST: Duration = Duration::from_secs(3);
+/// How long the first pause is after which objects are restored that were changed again; each is twice as long as the one before.
+pub const KEEP_PAUSE_LEAST: Duration = Duration::from_secs(1);
+/// How long such a pause becomes: what runs is restored within half a minute.
+pub const KEEP_PAUSE_MOST: Duration = Duration::from_secs(30);
+/// How long nothing must have been restored, so that a change is restored at once again.
+pub const KEEP_CALM: Duration = Duration::from_secs(60);
 /// How often discovery of the kind of cluster is tried.
 pub const DISCOVERY_TRIES: usize = 6;
 /// How long one such request may take.

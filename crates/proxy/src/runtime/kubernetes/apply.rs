@@ -15,7 +15,7 @@ use kube::{
     core::NamespaceResourceScope,
 };
 use serde::{Serialize, de::DeserializeOwned};
-use skep_config::objects::PROXY_FIELD_MANAGER;
+use skep_config::{annotations::ADOPT, labels, objects::PROXY_FIELD_MANAGER};
 use tokio::time::timeout;
 use tracing::{debug, warn};
 
@@ -59,19 +59,27 @@ impl Outcome {
     }
 }
 
-/// Applies the objects, unless those of a newer generation exist.
+/// The result, with the Services that are applied.
+pub(super) struct Applied {
+    pub(super) outcome: Outcome,
+    pub(super) services: Vec<Service>,
+}
+
+/// Applies the objects, unless those of a newer generation exist. With a uid, nothing is created anew: a StatefulSet of this uid must
+/// exist.
 pub(super) async fn apply(
     client: &Client,
     namespace: &str,
     objects: &Objects,
-) -> Result<Outcome, RuntimeError> {
+    uid: Option<&str>,
+) -> Result<Applied, RuntimeError> {
     let pace = ExponentialBuilder::default()
         .with_min_delay(limits::APPLY_PAUSE_LEAST)
         .with_max_delay(limits::APPLY_PAUSE_MOST)
         .with_max_times(limits::APPLY_TRIES)
         .with_jitter();
     let attempt = || async {
-        let attempt = timeout(limits::APPLY_TIME, attempt(client, namespace, objects));
+        let attempt = timeout(limits::APPLY_TIME, attempt(client, namespace, objects, uid));
         attempt.await.unwrap_or(Err(RuntimeError::Timeout))
     };
     attempt
@@ -87,7 +95,12 @@ pub(super) async fn apply(
         .await
 }
 
-async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<Outcome, RuntimeError> {
+async fn attempt(
+    client: &Client,
+    namespace: &str,
+    objects: &Objects,
+    uid: Option<&str>,
+) -> Result<Applied, RuntimeError> {
     let stateful_sets = Api::<StatefulSet>::namespaced(client.clone(), namespace);
     let services = Api::<Service>::namespaced(client.clone(), namespace);
     // The Services are read before the StatefulSet is applied. A newer proxy writes its StatefulSet first: if that
@@ -97,20 +110,50 @@ async fn attempt(client: &Client, namespace: &str, objects: &Objects) -> Result<
         seen.push(read(&services, &service.metadata).await?);
     }
     let live = read(&stateful_sets, &objects.stateful_set.metadata).await?;
+    let is_there = |live: &StatefulSet| {
+        live.metadata.uid.as_deref() == uid && live.metadata.deletion_timestamp.is_none()
+    };
+    if uid.is_some() && !live.as_ref().is_some_and(is_there) {
+        return Err(RuntimeError::Gone);
+    }
+    for (service, seen) in objects.services.iter().zip(&seen) {
+        check_claim(service, seen.as_ref())?;
+    }
+    check_claim(&objects.stateful_set, live.as_ref())?;
     if let (Verdict::HoldBack(theirs), Some(live)) = (gate::verdict(objects.generation, live.as_ref()), &live)
     {
         warn!(ours = objects.generation, theirs, "the StatefulSet is of a newer generation; nothing applied");
-        return Ok(Outcome::HeldBack(Box::new(live.clone())));
+        let outcome = Outcome::HeldBack(Box::new(live.clone()));
+        return Ok(Applied { outcome, services: Vec::new() });
     }
     let stateful_set = with_immutable_fields(objects.stateful_set.clone(), live.as_ref());
     let applied = write(&stateful_sets, stateful_set, live.as_ref()).await?;
+    let mut services_applied = Vec::with_capacity(objects.services.len());
     for (service, seen) in objects.services.iter().zip(&seen) {
         let mut service = service.clone();
         service.metadata.owner_references = owner(&applied, objects.platform).map(|owner| vec![owner]);
-        write(&services, service, seen.as_ref()).await?;
+        services_applied.push(write(&services, service, seen.as_ref()).await?);
     }
     let outcome = if live.is_none() { Outcome::Created } else { Outcome::Applied };
-    Ok(outcome(Box::new(applied)))
+    Ok(Applied { outcome: outcome(Box::new(applied)), services: services_applied })
+}
+
+/// An object that people or other programs made is not touched, unless they hand it over. What a proxy made, ToolHive's or
+/// another of this server, has its labels.
+fn check_claim<K: Resource<DynamicType = ()>>(ours: &K, live: Option<&K>) -> Result<(), RuntimeError> {
+    let Some(live) = live else { return Ok(()) };
+    let label = |object: &K, key| object.meta().labels.as_ref().and_then(|labels| labels.get(key)).cloned();
+    let is_labelled =
+        [labels::TOOLHIVE, labels::APP].into_iter().all(|key| label(live, key) == label(ours, key));
+    let entries = live.meta().managed_fields.iter().flatten();
+    let is_applied = entries.into_iter().any(|entry| entry.manager.as_deref() == Some(PROXY_FIELD_MANAGER));
+    let annotations = live.meta().annotations.as_ref();
+    let is_handed_over = annotations.and_then(|all| all.get(ADOPT)).is_some_and(|value| value == "true");
+    if is_labelled || is_applied || is_handed_over {
+        return Ok(());
+    }
+    let name = ours.meta().name.as_deref().unwrap_or_default();
+    Err(RuntimeError::OfOthers(format!("{} {name}", K::kind(&()))))
 }
 
 /// The podManagementPolicy of a StatefulSet is immutable.

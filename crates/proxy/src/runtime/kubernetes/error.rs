@@ -2,6 +2,8 @@
 
 use std::error::Error;
 
+use skep_config::annotations::ADOPT;
+
 use super::manifest::ManifestError;
 
 /// Why a server cannot be run in a cluster.
@@ -22,6 +24,14 @@ pub enum RuntimeError {
     /// The API server does not respond.
     #[error("timeout waiting for the API server")]
     Timeout,
+    /// The name of an object is taken: by this, of which nothing says that it belongs to the server.
+    #[error(
+        "{0} exists already, and others made it: delete it, rename the server, or hand it over with the annotation {ADOPT}=true"
+    )]
+    OfOthers(String),
+    /// The server that was to be restored has been deleted.
+    #[error("the StatefulSet was deleted")]
+    Gone,
     /// An object cannot be read or applied.
     #[error("{verb} {object}: {}", error_chain(error))]
     Request {
@@ -69,7 +79,7 @@ impl RuntimeError {
                 _ => false,
             },
             Self::Timeout => true,
-            Self::Config(_) | Self::Manifest(_) => false,
+            Self::Config(_) | Self::Manifest(_) | Self::OfOthers(_) | Self::Gone => false,
         }
     }
 }

@@ -11,6 +11,7 @@ mod attach;
 mod attached;
 mod error;
 mod gate;
+mod keep;
 mod manifest;
 mod pace;
 mod place;
@@ -32,6 +33,7 @@ use apply::Objects;
 pub use apply::Outcome;
 pub use attach::Attachment;
 pub use error::RuntimeError;
+use keep::Keeper;
 pub use manifest::{ManifestError, services, stateful_set};
 pub use platform::Platform;
 pub use report::Reporter;
@@ -61,7 +63,8 @@ impl Kubernetes {
         Self { client, namespace: namespace.into(), platform }
     }
 
-    /// Runs the server: applies its objects, unless those of a newer generation exist, and watches it from now on.
+    /// Runs the server: applies its objects, unless those of a newer generation exist, and watches it from now on. What others change
+    /// in its objects is restored as long as someone follows its readiness.
     pub async fn run(&self, config: &RunConfig) -> Result<Server, RuntimeError> {
         let objects = Objects {
             stateful_set: stateful_set(config, self.platform)?,
@@ -69,8 +72,8 @@ impl Kubernetes {
             generation: config.mcpserver_generation,
             platform: self.platform,
         };
-        let outcome = apply::apply(&self.client, &self.namespace, &objects).await?;
-        match &outcome {
+        let applied = apply::apply(&self.client, &self.namespace, &objects, None).await?;
+        match &applied.outcome {
             Outcome::Created(_) | Outcome::Applied(_) => {
                 info!(generation = config.mcpserver_generation, "server applied");
             }
@@ -82,7 +85,12 @@ impl Kubernetes {
             }
         }
         let stateful_sets = Api::namespaced(self.client.clone(), &self.namespace);
-        let readiness = Readiness::of(stateful_sets, outcome.stateful_set());
+        let outcome = applied.outcome.clone();
+        let (readiness, states) = Readiness::of(stateful_sets, outcome.stateful_set());
+        if !matches!(outcome, Outcome::HeldBack(_)) {
+            let (client, namespace) = (self.client.clone(), self.namespace.clone());
+            tokio::spawn(Keeper { client, namespace, objects }.keep(applied, states));
+        }
         Ok(Server { pods: Api::namespaced(self.client.clone(), &self.namespace), outcome, readiness })
     }
 }

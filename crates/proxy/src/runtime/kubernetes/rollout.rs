@@ -65,28 +65,38 @@ impl Readiness {
         self.0.wait_for(|phase| *phase == Phase::Deleted).await.ok();
     }
 
-    /// Watches this StatefulSet until it is deleted, or there are no receivers any more.
-    pub(super) fn of(api: Api<StatefulSet>, applied: &StatefulSet) -> Self {
+    /// Watches this StatefulSet until it is deleted, or nobody follows its readiness any more. Each state of it is passed on.
+    pub(super) fn of(api: Api<StatefulSet>, applied: &StatefulSet) -> (Self, watch::Receiver<StatefulSet>) {
         let (sender, receiver) = watch::channel(phase(applied, applied.metadata.generation));
+        let (states, latest) = watch::channel(applied.clone());
         let applied = applied.clone();
         tokio::spawn(async move {
             tokio::select! {
-                () = follow(api, &applied, &sender) => {}
+                () = follow(api, &applied, &sender, &states) => {}
                 () = sender.closed() => {}
             }
         });
-        Self(receiver)
+        (Self(receiver), latest)
     }
 }
 
-async fn follow(api: Api<StatefulSet>, applied: &StatefulSet, sender: &watch::Sender<Phase>) {
+async fn follow(
+    api: Api<StatefulSet>,
+    applied: &StatefulSet,
+    sender: &watch::Sender<Phase>,
+    states: &watch::Sender<StatefulSet>,
+) {
     let name = applied.name_any();
     let events = watcher::watch_object(api, &name).default_backoff();
     pin_mut!(events);
     while let Some(event) = events.next().await {
         let now = match event {
             // One of the same name that was created after ours was deleted is not ours.
-            Ok(Some(live)) if live.uid() == applied.uid() => phase(&live, applied.metadata.generation),
+            Ok(Some(live)) if live.uid() == applied.uid() => {
+                let phase = phase(&live, applied.metadata.generation);
+                states.send_replace(live);
+                phase
+            }
             Ok(_) => Phase::Deleted,
             Err(error) => {
                 warn!(name, %error, "failed to watch the StatefulSet; retrying");

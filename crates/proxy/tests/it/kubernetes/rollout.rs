@@ -83,20 +83,24 @@ async fn the_watch_ends_with_the_stateful_set() {
 }
 
 #[tokio::test]
-async fn waiting_is_one_watch_and_no_further_request() {
+async fn waiting_is_a_watch_of_each_kind_and_no_further_request() {
     let fixture = Fixture::new().await;
     let recording = fixture.proxy.record();
     let server = fixture.run(&of_generation(1)).await;
     let watching = async {
-        while recording.count("watch", "statefulsets", "").await == 0 {
-            sleep(std::time::Duration::from_millis(20)).await;
+        for kind in ["statefulsets", "services"] {
+            while recording.count("watch", kind, "").await == 0 {
+                sleep(std::time::Duration::from_millis(20)).await;
+            }
         }
     };
     timeout(PATIENCE, watching).await.unwrap();
     fixture.test.kubelet().stateful_set_ready("files").await;
     until(&server.readiness(), Phase::Ready).await;
     sleep(std::time::Duration::from_secs(3)).await;
-    let requests: Vec<String> = recording.requests().await.iter().map(ToString::to_string).collect();
+    let mut requests: Vec<String> = recording.requests().await.iter().map(ToString::to_string).collect();
+    // The watches start beside each other.
+    requests.split_at_mut(6).1.sort();
     let expected = [
         "get services mcp-files-headless",
         "get services mcp-files",
@@ -104,7 +108,9 @@ async fn waiting_is_one_watch_and_no_further_request() {
         "patch statefulsets files",
         "patch services mcp-files-headless",
         "patch services mcp-files",
+        "list services",
         "list statefulsets files",
+        "watch services",
         "watch statefulsets files",
     ];
     assert_eq!(requests, expected);
