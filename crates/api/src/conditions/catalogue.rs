@@ -266,8 +266,8 @@ conditions! {
             "there is one replica, which has all sessions";
         SessionStorageConfigured unmet [MCPServer, MCPRemoteProxy, VirtualMCPServer] "the replicas share sessions in Redis";
         SessionStorageMissingForReplicas met [MCPServer, MCPRemoteProxy, VirtualMCPServer]
-            "several replicas do not share sessions: clients get 404 when a request reaches another replica"
-            => "set `sessionStorage` with provider redis";
+            "several replicas do not share sessions, or what their authorization server knows: clients get 404, or users have to log in again, when a request reaches another replica"
+            => "set `sessionStorage` with provider redis, and of an authorization server `storage` with type redis, `signingKeySecretRefs` and `hmacSecretRefs`";
     }
 
     /// Whether `replicas` is limited because the server is a single process.

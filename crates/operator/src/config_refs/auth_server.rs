@@ -7,7 +7,10 @@ mod storage;
 mod trust;
 mod upstream;
 
-use skep_api::{auth_server::EmbeddedAuthServer, refs::SecretKeyRef};
+use skep_api::{
+    auth_server::{AuthServerStorageType, EmbeddedAuthServer},
+    refs::SecretKeyRef,
+};
 use skep_config::{
     AuthServer, FieldError, FieldPath,
     auth_server::{
@@ -112,6 +115,18 @@ fn scopes(server: &AuthServer) -> Vec<String> {
     } else {
         server.scopes_supported.clone()
     }
+}
+
+/// The fields without which replicas of a server cannot go on with each other's logins and sessions.
+pub(crate) fn unshared(server: &EmbeddedAuthServer) -> Vec<&'static str> {
+    let is_redis =
+        server.storage.as_ref().is_some_and(|storage| storage.type_() == AuthServerStorageType::Redis);
+    let fields = [
+        ("storage with type redis", is_redis),
+        ("signingKeySecretRefs", !server.signing_key_secret_refs.is_empty()),
+        ("hmacSecretRefs", !server.hmac_secret_refs.is_empty()),
+    ];
+    fields.into_iter().filter(|(_, is_set)| !is_set).map(|(field, _)| field).collect()
 }
 
 fn signing_keys(server: &EmbeddedAuthServer) -> Option<SigningKeys> {

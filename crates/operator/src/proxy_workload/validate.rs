@@ -3,6 +3,7 @@
 use serde_json::Value;
 use skep_api::{
     RawObject,
+    auth_server::EmbeddedAuthServer,
     authz::AuthzConfig,
     conditions::{
         AuthServerRefValidated, AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored,
@@ -182,17 +183,29 @@ pub(crate) fn warning_of_policies(
     config_refs::authz::warning(&place, &document()?)
 }
 
-pub(crate) fn session_storage(replicas: Option<i32>, is_shared: bool) -> Condition {
+/// Replicas must share the sessions of clients, and what their authorization server knows.
+pub(crate) fn session_storage(
+    replicas: Option<i32>,
+    is_shared: bool,
+    server: Option<&EmbeddedAuthServer>,
+) -> Condition {
     use SessionStorageWarning::{
         SessionStorageConfigured, SessionStorageMissingForReplicas, SessionStorageWarningNotApplicable,
     };
     if replicas.unwrap_or_default() <= 1 {
         return Condition::new(SessionStorageWarningNotApplicable, "one replica has all sessions");
     }
-    if is_shared {
-        return Condition::new(SessionStorageConfigured, "the replicas share sessions in Redis");
-    }
-    let message = "the replicas do not share sessions: set sessionStorage with provider redis";
+    let unshared = server.map(config_refs::auth_server::unshared).unwrap_or_default();
+    let message = match is_shared {
+        false => "the replicas do not share sessions: set sessionStorage with provider redis".to_owned(),
+        true if unshared.is_empty() => {
+            return Condition::new(SessionStorageConfigured, "the replicas share sessions in Redis");
+        }
+        true => {
+            let fields = unshared.join(", ");
+            format!("the replicas do not share logins: of the authorization server, set {fields}")
+        }
+    };
     Condition::new(SessionStorageMissingForReplicas, message)
 }
 

@@ -1,7 +1,10 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::config_refs::samples::{fields, identity, mounts, sample, variables};
+use crate::{
+    config_refs::samples::{fields, identity, mounts, sample, variables},
+    proxy_workload::validate::session_storage,
+};
 
 const RESOURCE: &str = "https://mcp.example/notes";
 
@@ -345,4 +348,28 @@ fn only_virtual_servers_have_several_providers() {
     assert!(errors[0].message.starts_with("has 2 providers"), "{errors:?}");
     let duplicate = "duplicate of \"corp-idp\": remove one of them";
     assert_eq!(check(&two), [FieldError::new("upstreamProviders[1].name".to_owned(), duplicate)]);
+}
+
+#[test]
+fn replicas_that_do_not_share_what_their_authorization_server_knows_have_a_warning() {
+    let keys = json!({"signingKeySecretRefs": [secret("new")], "hmacSecretRefs": [secret("seal")]});
+    let user = json!({"passwordSecretRef": secret("pass")});
+    let redis = json!({"storage": {"type": "redis", "redis": {"addr": "redis:6379", "aclUserConfig": user}}});
+    let mut both = keys.clone();
+    both.as_object_mut().unwrap().extend(redis.as_object().unwrap().clone());
+    for (fields, missing) in [
+        (json!({}), "storage with type redis, signingKeySecretRefs, hmacSecretRefs"),
+        (keys, "storage with type redis"),
+        (redis, "signingKeySecretRefs, hmacSecretRefs"),
+    ] {
+        let condition = session_storage(Some(2), true, Some(&server(fields)));
+        let expected =
+            format!("the replicas do not share logins: of the authorization server, set {missing}");
+        assert_eq!((condition.reason, &*condition.message), ("SessionStorageMissingForReplicas", &*expected));
+    }
+    let reason =
+        |replicas, server: Option<&EmbeddedAuthServer>| session_storage(Some(replicas), true, server).reason;
+    assert_eq!(reason(2, Some(&server(both))), "SessionStorageConfigured");
+    assert_eq!(reason(2, None), "SessionStorageConfigured");
+    assert_eq!(reason(1, Some(&server(json!({})))), "SessionStorageWarningNotApplicable");
 }

@@ -25,7 +25,8 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation.add(shared::ignored_provider(proxy));
     validation.add(shared::policy_warning(proxy));
     validation.add(stdio_cap(inputs));
-    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
+    let is_shared = proxy.spec().shares_sessions();
+    validation.add(shared::session_storage(spec.replicas, is_shared, proxy.embedded_server()));
     rate_limits(inputs, &mut validation);
     shared::pod_template(
         spec.pod_template_spec.as_ref(),
