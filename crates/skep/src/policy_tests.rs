@@ -8,10 +8,10 @@ use std::{
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use skep_proxy::{Caller, Outcome};
+use skep_proxy::Caller;
 
 use crate::{
-    explain::{Subject, Tools, subjects},
+    explain::{Format, Subject, Tools, subjects},
     output::print,
 };
 
@@ -41,6 +41,10 @@ pub(crate) struct Args {
     /// The namespace of objects without one.
     #[arg(short, long, default_value = "default")]
     namespace: String,
+
+    /// What is printed: a line for each test, or a line of JSON.
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
 }
 
 #[derive(Deserialize)]
@@ -85,24 +89,31 @@ enum Decision {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut failed, mut count) = (0, 0);
+    let (mut failed, mut count) = (0usize, 0usize);
     for file in &args.files {
         let tests = read(file)?;
         let subjects = subjects(&tests.manifests, &args.namespace)?;
         for test in &tests.tests {
             let place = || format!("{}: {}", file.display(), test.name);
             count += 1;
-            match runtime.block_on(test.failure(&subjects)).with_context(place)? {
-                None => print(&format!("ok      {}\n", test.name))?,
-                Some(reason) => {
-                    failed += 1;
-                    print(&format!("FAILED  {}: {reason}\n", test.name))?;
+            let reason = runtime.block_on(test.failure(&subjects)).with_context(place)?;
+            failed += usize::from(reason.is_some());
+            print(&match (args.output, reason) {
+                (Format::Json, reason) => {
+                    let (file, name) = (file.display().to_string(), &test.name);
+                    let passed = reason.is_none();
+                    format!("{}\n", json!({"file": file, "name": name, "passed": passed, "reason": reason}))
                 }
-            }
+                (Format::Text, None) => format!("ok      {}\n", test.name),
+                (Format::Text, Some(reason)) => format!("FAILED  {}: {reason}\n", test.name),
+            })?;
         }
     }
     ensure!(failed == 0, "{failed} of {count} tests failed");
-    print(&format!("{count} tests passed\n"))
+    match args.output {
+        Format::Json => Ok(()),
+        Format::Text => print(&format!("{count} tests passed\n")),
+    }
 }
 
 fn read(file: &Path) -> anyhow::Result<Tests> {
@@ -132,12 +143,9 @@ impl Test {
             (None, Expectation::Decision(expected)) => {
                 let (method, params) = self.request()?;
                 let explained = subject.explain(&caller, method, &params).await?;
-                let rejection = explained.steps.iter().find_map(|step| match &step.outcome {
-                    Outcome::Rejected { status, message } => {
-                        let details = step.details.join("; ");
-                        Some(format!("{} rejects it with {status}: {message} ({details})", step.middleware))
-                    }
-                    _ => None,
+                let rejection = explained.steps.iter().find_map(|step| {
+                    let details = step.details.join("; ");
+                    Some(format!("{} {} ({details})", step.middleware, step.outcome.rejection()?))
                 });
                 Ok(match (expected, rejection) {
                     (Decision::Allowed, Some(rejection)) => Some(rejection),

@@ -96,6 +96,15 @@ impl Outcome {
     pub fn is_rejected(&self) -> bool {
         matches!(self, Self::Rejected { .. })
     }
+
+    /// How it rejects the request, if it does. An error of JSON-RPC has no status of its own.
+    pub fn rejection(&self) -> Option<String> {
+        match self {
+            Self::Rejected { status: 200, message } => Some(format!("rejects it: {message}")),
+            Self::Rejected { status, message } => Some(format!("rejects it with {status}: {message}")),
+            Self::Passes | Self::NotTried => None,
+        }
+    }
 }
 
 /// Passes a request through the middlewares, up to the first that rejects it. A caller that is known already is not
@@ -165,6 +174,11 @@ async fn explain_one(
         Config::Auth(auth) if auth.oidc_config.is_some() && exchange.identity.is_some() => {
             passes(vec!["the caller is given, and no token is verified".into()])
         }
+        // What it would decide is not about this caller.
+        Config::Auth(auth) if auth.oidc_config.is_none() && is_given(exchange) => {
+            let message = "the server verifies no tokens, and takes all callers for the same one: leave the claims or the token out, or set oidcConfigRef";
+            return Err(ConfigError::new(message.to_owned()));
+        }
         Config::Audit(_) => passes(vec!["the request is recorded in the audit log".into()]),
         Config::TokenExchange(parameters) => {
             let exchange = &parameters.token_exchange_config;
@@ -210,6 +224,11 @@ async fn explain_one(
             Explanation { middleware, outcome, details }
         }
     }))
+}
+
+/// Whether it is asked about a certain caller.
+fn is_given(exchange: &Exchange) -> bool {
+    exchange.identity.is_some() || exchange.headers.contains_key(header::AUTHORIZATION)
 }
 
 /// The webhooks that would be called.

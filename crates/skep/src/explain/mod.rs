@@ -122,8 +122,9 @@ struct RequestArgs {
     arguments: Option<String>,
 }
 
+/// What is printed.
 #[derive(Clone, Copy, ValueEnum)]
-enum Format {
+pub(crate) enum Format {
     Text,
     Json,
 }

@@ -17,9 +17,8 @@ pub(super) fn explanation(subject: &Subject, explained: &Explained) -> String {
     let mut text = format!("{}\n", subject.name());
     for Explanation { middleware, outcome, details } in steps {
         let outcome = match outcome {
-            Outcome::Passes => "passes".to_owned(),
-            Outcome::Rejected { status, message } => format!("rejects it with {status}: {message}"),
             Outcome::NotTried => "not tried".to_owned(),
+            outcome => outcome.rejection().unwrap_or_else(|| "passes".to_owned()),
         };
         // Writing to a string does not fail.
         writeln!(text, "  {middleware:width$}  {outcome}").ok();

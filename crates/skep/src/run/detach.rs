@@ -42,8 +42,12 @@ pub(super) fn detach(args: &Args) -> anyhow::Result<()> {
     let record = started(&run, process)?;
     let is_pending = record.servers.iter().any(|server| server.phase == "Pending");
     let more = if is_pending { "Some servers are still starting. " } else { "" };
+    let console = match record.console.as_str() {
+        "" => String::new(),
+        url => format!("Console: {url}\n"),
+    };
     print(&listing(&[record]))?;
-    print(&format!("\n{more}Output: skep logs {name}; stop: skep stop {name}\n"))
+    print(&format!("\n{console}{more}Output: skep logs {name}; stop: skep stop {name}\n"))
 }
 
 /// The state of a run once all its servers are ready or have failed, or after a while.

@@ -49,6 +49,7 @@ mod tests {
             detached: true,
             started: String::new(),
             sources: Vec::new(),
+            console: String::new(),
             servers: vec![
                 server("fetch", "http://127.0.0.1:1/sse", Some(2), ""),
                 server("x", "", None, "no\u{1b}"),

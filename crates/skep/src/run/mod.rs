@@ -97,7 +97,11 @@ async fn run_servers(args: &Args, screen: Screen) -> anyhow::Result<()> {
         true => None,
         false => Some(RunConsole::start(args.console_port, &args.run_name())?),
     };
-    let mut session = Session::new(source, machine, screen, run_folder(args)?, console);
+    let folder = match &console {
+        Some(console) => run_folder(args)?.map(|folder| folder.with_console(&console.url)),
+        None => run_folder(args)?,
+    };
+    let mut session = Session::new(source, machine, screen, folder, console);
     let result = tokio::select! {
         result = session.run(planned) => result,
         () = signals.next() => {

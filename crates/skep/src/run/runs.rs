@@ -36,6 +36,9 @@ pub(super) struct RunRecord {
     pub(super) started: String,
     /// The files, packages and images that it runs.
     pub(super) sources: Vec<String>,
+    /// The address of its console, with the token in it. The folder is the user's alone.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) console: String,
     pub(super) servers: Vec<ServerRecord>,
 }
 
@@ -113,6 +116,7 @@ impl RunFolder {
             detached: false,
             started: jiff::Timestamp::now().to_string(),
             sources: sources.to_vec(),
+            console: String::new(),
             servers: Vec::new(),
         };
         Ok(Some(Self { path, _lock: lock, record }))
@@ -120,6 +124,12 @@ impl RunFolder {
 
     pub(super) fn name(&self) -> &str {
         &self.record.name
+    }
+
+    /// The same for a run with this console.
+    pub(super) fn with_console(mut self, url: &str) -> Self {
+        url.clone_into(&mut self.record.console);
+        self
     }
 
     /// Whether it is in the background.

@@ -70,12 +70,12 @@ impl Session {
 
     /// Runs the servers, and prints their states.
     pub(super) async fn run(&mut self, planned: Plan) -> anyhow::Result<()> {
-        if let Some(console) = &self.console {
-            self.screen.print(&format!("Console: {}\n", console.url))?;
-        }
         self.apply(planned).await?;
         if self.servers.is_empty() {
             bail!("{}", self.servers.problems().join("\n"));
+        }
+        if let Some(console) = &self.console {
+            self.screen.print(&format!("Console: {}\n", console.url))?;
         }
         loop {
             let rows = self.servers.rows();

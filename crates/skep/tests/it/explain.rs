@@ -173,6 +173,11 @@ fn expectations_are_checked_and_failures_have_their_reason() {
 FAILED  also wrong: listed are [\"echo\"], and not [\"add\"]
 ";
     assert_eq!(text, expected);
+    let (code, text, _) = skep(&["test", "-o", "json", "-f", file.to_str().unwrap()]);
+    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((code, lines.len(), &lines[1]["name"]), (Some(1), 2, &"also wrong".into()));
+    let reason = "listed are [\"echo\"], and not [\"add\"]";
+    assert_eq!((&lines[1]["passed"], &lines[1]["reason"]), (&false.into(), &reason.into()));
     let file = tests_file("misspelled-policy-tests", "- {name: a, tool: add, expects: allowed}\n");
     let (code, _, error) = skep(&["test", "-f", file.to_str().unwrap()]);
     assert!(code == Some(1) && error.contains("expects"), "{error}");
@@ -322,4 +327,20 @@ fn a_composite_tool_of_a_file_is_answered_with_the_tools_of_its_steps() {
     let (code, text, _) = skep(&["explain", "-f", file, "--server", "announcements", "--tool", "announce"]);
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains("it runs a workflow, which calls demo-steps_time, demo-steps_echo:"), "{text}");
+}
+
+#[test]
+fn a_caller_is_not_explained_to_a_server_that_takes_all_for_the_same() {
+    let file = repository("examples/quickstart.yaml");
+    let file = file.to_str().unwrap();
+    for server in ["mcpserver/demo", "virtualmcpserver/all"] {
+        for [option, value] in
+            [["--claims", r#"{"sub": "bob"}"#], ["--token", "t"], ["--service-account", "a/b"]]
+        {
+            let words = ["explain", "-f", file, "--server", server, option, value, "--tool", "echo"];
+            let (code, text, error) = skep(&words);
+            assert_eq!((code, &*text), (Some(1), ""), "{server} {option}: {error}");
+            assert!(error.contains("takes all callers for the same one"), "{server} {option}: {error}");
+        }
+    }
 }

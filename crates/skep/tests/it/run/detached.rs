@@ -23,10 +23,15 @@ impl User {
         Self { manifests, path }
     }
 
-    fn skep(&self, args: &[&str]) -> Output {
+    fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
         self.manifests.isolate(&mut command);
-        command.args(args).env("PATH", &self.path).stdin(Stdio::null()).output().unwrap()
+        command.args(args).env("PATH", &self.path).stdin(Stdio::null());
+        command
+    }
+
+    fn skep(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
     }
 
     /// The output of a command that succeeds.
@@ -68,6 +73,11 @@ fn a_run_in_the_background_is_listed_logged_stopped_and_removed() {
     assert!(printed.starts_with("RUN  NAME  URL ") && printed.contains("Output: skep logs x"), "{printed}");
     let run = &user.runs()[0];
     assert_eq!((run["name"].as_str(), run["running"].as_bool()), (Some("x"), Some(true)));
+    let console = run["console"].as_str().unwrap();
+    assert!(
+        console.contains("/#token=") && printed.contains(&format!("\nConsole: {console}\n")),
+        "{printed}"
+    );
     assert!(!run.to_string().contains("hunter2"), "{run}");
     assert_eq!(client(&run["servers"][0]).tools().len(), 3);
     let listed = user.print(&["ls"]);
@@ -115,6 +125,14 @@ fn a_run_that_cannot_start_in_the_background_is_reported_and_leaves_nothing() {
     let user = User::new("");
     let error = user.error(&["run", "-d", "-f", "/no/such/file.yaml"]);
     assert!(error.starts_with("error: cannot read /no/such/file.yaml: No such file"), "{error}");
+    // Nor has it a console, whose address would be part of the error.
+    let image = "apiVersion: toolhive.stacklok.dev/v1beta1\nkind: MCPServer\nmetadata: {name: a}\nspec: {image: a.example/b, transport: stdio}\n";
+    user.manifests.write(image);
+    let mut command = user.command(&["run", "-d", "-f", &user.manifests.file().display().to_string()]);
+    let ended = command.env("DOCKER_HOST", "unix:///nowhere/engine.sock").output().unwrap();
+    let error = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success() && error.starts_with("error: "), "{error}");
+    assert!(!error.contains("Console") && !error.contains("token"), "{error}");
     assert_eq!(user.runs(), Vec::<Value>::new());
 }
 
