@@ -17,6 +17,7 @@ mod clock;
 mod config;
 mod endpoints;
 mod error;
+mod events;
 mod grants;
 mod keys;
 mod limits;
@@ -35,6 +36,7 @@ mod tests;
 pub use administration::{
     Account, ClientPage, ClientSummary, EndedPage, SessionFilter, SessionPage, SessionSummary,
 };
+pub use events::{Event, EventKind, EventOutcome, Observer};
 pub use server::AuthServer;
 pub use store::StoreError;
 pub use upstreams::{SessionError, UpstreamTokenError, UpstreamTokens};

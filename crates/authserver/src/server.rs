@@ -14,6 +14,7 @@ use crate::{
     clock::Clock,
     config::{Settings, StorageSettings, storage},
     endpoints,
+    events::{Event, EventKind, EventOutcome, Events, Observer},
     grants::InFlight,
     keys::session_of,
     limits,
@@ -30,6 +31,7 @@ pub struct AuthServer {
     pub(crate) documents: Option<Documents>,
     pub(crate) rates: Rates,
     pub(crate) in_flight: InFlight,
+    pub(crate) events: Events,
     /// The bodies that arrive.
     pub(crate) bodies: Arc<Places>,
     pub(crate) clock: Clock,
@@ -78,6 +80,7 @@ impl AuthServer {
             documents,
             rates: Rates::default(),
             in_flight: InFlight::default(),
+            events: Events::default(),
             bodies: Places::new(limits::BODIES, limits::BODIES_OF_AN_ADDRESS),
             clock,
             tokens,
@@ -169,6 +172,20 @@ impl AuthServer {
             Some(session) if self.store.is_ended(session).await? => Ok(None),
             _ => Ok(Some(claims)),
         }
+    }
+
+    /// Has this observer told of each event from now on.
+    pub fn observe(&self, observer: Observer) {
+        self.events.set(observer);
+    }
+
+    pub(crate) fn tell(
+        &self,
+        (kind, outcome): (EventKind, EventOutcome),
+        (user, client): (&str, &str),
+        peer: Option<IpAddr>,
+    ) {
+        self.events.tell(&Event { kind, outcome, user, client, peer });
     }
 
     /// Whether a path is one of its routes.

@@ -149,7 +149,7 @@ impl AdministrationPage {
             api_server.trim_end_matches('/')
         ));
         let trust = Trust { authorities: &oidc.ca_cert_path, ..Trust::default() };
-        let reviews = reviews.and_then(|uri| Service::new(uri, limits::REVIEW_TIME, &trust));
+        let reviews = reviews.and_then(|uri| Service::direct(uri, limits::REVIEW_TIME, &trust));
         Ok(Self {
             server,
             authenticator: authenticator.map_err(|error| ConfigError::new(error.to_string()))?,

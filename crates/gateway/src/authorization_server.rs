@@ -1,7 +1,7 @@
 //! An OAuth authorization server in the same process, as an endpoint sees it. Its crate and this one do not know each other:
 //! the program connects them.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt, TryFutureExt, future::BoxFuture, stream::FuturesUnordered};
@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_mcp::{Era, Rejection, SessionId};
+
+use crate::middleware::OauthEvent;
 
 /// Why there is no token of an identity provider for a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -69,6 +71,9 @@ pub trait ConnectionSource: Send + Sync {
     fn connections(&self, most: usize) -> BoxFuture<'_, Result<Connections, ProviderTokenError>>;
 }
 
+/// What is told of what happens at an authorization server.
+pub type OauthObserver = Arc<dyn Fn(&OauthEvent<'_>) + Send + Sync>;
+
 /// An authorization server whose routes share the listener, and which has the tokens of callers at identity providers.
 pub trait AuthorizationServer: OwnTokens + ConnectionSource {
     /// Whether a path is one of its routes.
@@ -85,6 +90,9 @@ pub trait AuthorizationServer: OwnTokens + ConnectionSource {
     fn check_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), AuthenticationError>> {
         check_tokens(self, session).map_err(AuthenticationError::from).boxed()
     }
+
+    /// Has this told of what happens to sessions and clients from now on. It does not wait.
+    fn observe(&self, _observer: OauthObserver) {}
 
     /// The identity providers, in the order of the login.
     fn providers(&self) -> Vec<&str>;

@@ -33,7 +33,8 @@ pub use administration::{
     Administration, AdministrationError, AdministrationPage, Request as AdministrationRequest, Which,
 };
 pub use authorization_server::{
-    AuthorizationServer, Connection, ConnectionSource, Connections, ProviderTokenError, connect_page,
+    AuthorizationServer, Connection, ConnectionSource, Connections, OauthObserver, ProviderTokenError,
+    connect_page,
 };
 pub use context::{RequestContext, request_context};
 pub use turns::{Turn, Turns};

@@ -27,10 +27,10 @@ pub use inspect::InspectError;
 pub use load::{EnvFileError, LoadError, Overrides, SecretError, load, search};
 pub use skep_gateway::{
     Administration, AdministrationError, AdministrationPage, AdministrationRequest, AuthorizationServer,
-    ConfigError, Connection, ConnectionSource, Connections, ProviderTokenError, RequestContext, Which,
-    Workers,
+    ConfigError, Connection, ConnectionSource, Connections, OauthObserver, ProviderTokenError,
+    RequestContext, Which, Workers,
     http::serve,
-    middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
+    middleware::{CallLog, Caller, CallsPage, Explanation, OauthEvent, Outcome},
     request_context,
 };
 pub use stdio::{REQUEST_TIMEOUT, request_time};

@@ -17,12 +17,13 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use skep_auth::{AuthenticationError, OwnTokens};
 use skep_authserver::{
-    AuthServer, SessionError, SessionFilter, StoreError, UpstreamTokenError, UserConnection, UserConnections,
+    AuthServer, Event, EventKind, EventOutcome, SessionError, SessionFilter, StoreError, UpstreamTokenError,
+    UserConnection, UserConnections,
 };
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{
     Administration, AdministrationError, AdministrationRequest, AuthorizationServer, Connection,
-    ConnectionSource, Connections, ProviderTokenError, Which,
+    ConnectionSource, Connections, OauthEvent, OauthObserver, ProviderTokenError, Which,
 };
 use tracing::{info, warn};
 
@@ -173,6 +174,24 @@ impl Administration for Embedded {
     }
 }
 
+fn oauth_event<'a>(event: &Event<'a>) -> OauthEvent<'a> {
+    let type_ = match event.kind {
+        EventKind::Login => "oauth_login",
+        EventKind::Consent => "oauth_consent",
+        EventKind::Refresh => "oauth_refresh",
+        EventKind::Reuse => "oauth_token_reuse",
+        EventKind::Revocation => "oauth_revocation",
+        EventKind::SessionEnd => "oauth_session_end",
+        EventKind::Registration => "oauth_registration",
+    };
+    let outcome = match event.outcome {
+        EventOutcome::Success => "success",
+        EventOutcome::Denied => "denied",
+        EventOutcome::Failure => "failure",
+    };
+    OauthEvent { type_, outcome, user: event.user, client: event.client, peer: event.peer }
+}
+
 fn filter(which: &Which) -> SessionFilter {
     let Which { session, user, client } = which.clone();
     SessionFilter { session, user, client }
@@ -205,6 +224,10 @@ impl AuthorizationServer for Embedded {
 
     fn respond(&self, request: Request<Incoming>, peer: IpAddr) -> BoxFuture<'_, Response<Bytes>> {
         self.server.respond(request, peer).boxed()
+    }
+
+    fn observe(&self, observer: OauthObserver) {
+        self.server.observe(Arc::new(move |event: &Event<'_>| observer(&oauth_event(event))));
     }
 
     fn check_session<'a>(&'a self, session: &'a str) -> BoxFuture<'a, Result<(), AuthenticationError>> {

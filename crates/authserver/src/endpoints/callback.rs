@@ -11,6 +11,7 @@ use crate::{
     AuthServer,
     browser::Browser,
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     limits, response,
     rules::{Parameters, check_user},
     store::{self, Pending, StoreError, User},
@@ -66,9 +67,15 @@ impl AuthServer {
             return self.own_login(pending, parameters, browser).await;
         }
         let (redirect_uri, state) = (pending.redirect_uri.clone(), pending.state.clone());
+        let client = pending.client_id.clone();
         match self.try_to_go_on(pending, parameters, browser).await {
             Ok(response) => response,
-            Err(error) => self.refuse(Refusal::Sent { redirect_uri, state, error }),
+            Err(error) => {
+                let is_denied = error.code == "access_denied";
+                let outcome = if is_denied { EventOutcome::Denied } else { EventOutcome::Failure };
+                self.tell((EventKind::Login, outcome), ("", &client), Some(browser.address));
+                self.refuse(Refusal::Sent { redirect_uri, state, error })
+            }
         }
     }
 
@@ -83,7 +90,7 @@ impl AuthServer {
         let user = match pending.user.take() {
             Some(user) => user,
             None => {
-                if let Some(refused) = self.refused_user(&login.claims) {
+                if let Some(refused) = self.refused_user(&login.claims, &pending.client_id, browser) {
                     return Ok(refused);
                 }
                 self.user(&upstream.name, &login).await?
@@ -100,10 +107,11 @@ impl AuthServer {
 
     /// The page for a user who may not log in, if that is one. Nothing of the login is kept. The client learns nothing: the user
     /// may have another account.
-    fn refused_user(&self, claims: &Value) -> Option<Response<Bytes>> {
+    fn refused_user(&self, claims: &Value, client: &str, browser: &Browser) -> Option<Response<Bytes>> {
         let allowed = self.settings.allowed_users.as_ref()?;
         let reason = check_user(allowed, claims).err()?;
         info!(%reason, "a user may not log in");
+        self.tell((EventKind::Login, EventOutcome::Denied), ("", client), Some(browser.address));
         let text = format!(
             "your account may not be used here: {reason}. Log in with another account at the identity provider, or ask your administrator"
         );

@@ -11,6 +11,7 @@ use crate::{
     AuthServer,
     browser::Browser,
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     response,
     rules::{Parameters, Uri},
     store::Pending,
@@ -59,8 +60,11 @@ impl AuthServer {
     async fn decide_before_login(&self, query: &str, is_allowed: bool, browser: &Browser) -> Response<Bytes> {
         match self.requested(query, browser.address).await {
             Err(refusal) => self.refuse(refusal),
-            Ok(Requested { pending, .. }) if is_allowed => self.begin(pending, browser).await,
-            Ok(Requested { pending, .. }) => self.deny(pending),
+            Ok(Requested { pending, .. }) if is_allowed => {
+                self.tell_of_consent(EventOutcome::Success, &pending, browser);
+                self.begin(pending, browser).await
+            }
+            Ok(Requested { pending, .. }) => self.deny(pending, browser),
         }
     }
 
@@ -73,12 +77,22 @@ impl AuthServer {
             Ok(None) => response::unknown_login(),
             // It still waits for an upstream.
             Ok(Some(pending)) if !pending.upstream_provider_name.is_empty() => response::unknown_login(),
-            Ok(Some(pending)) if is_allowed => self.issue_code(pending, browser).await,
-            Ok(Some(pending)) => self.deny(pending),
+            Ok(Some(pending)) if is_allowed => {
+                self.tell_of_consent(EventOutcome::Success, &pending, browser);
+                self.issue_code(pending, browser).await
+            }
+            Ok(Some(pending)) => self.deny(pending, browser),
         }
     }
 
-    fn deny(&self, pending: Pending) -> Response<Bytes> {
+    /// The user is not known before the login.
+    fn tell_of_consent(&self, outcome: EventOutcome, pending: &Pending, browser: &Browser) {
+        let user = pending.user.as_ref().map(|user| &*user.id).unwrap_or_default();
+        self.tell((EventKind::Consent, outcome), (user, &pending.client_id), Some(browser.address));
+    }
+
+    fn deny(&self, pending: Pending, browser: &Browser) -> Response<Bytes> {
+        self.tell_of_consent(EventOutcome::Denied, &pending, browser);
         let error = OAuthError::new("access_denied", "the user denied the request");
         self.refuse(Refusal::Sent { redirect_uri: pending.redirect_uri, state: pending.state, error })
     }

@@ -9,6 +9,7 @@ use crate::{
     AuthServer,
     browser::{Approval, Browser, page, set_approvals, set_user},
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     keys::CODE,
     store::{Grant, Pending, Proof, Session, StoreError, User},
 };
@@ -76,7 +77,11 @@ impl AuthServer {
         let cookie = user.is_unnamed().then(|| browser.signed_in(&self.settings.opaque, &user, until));
         let (redirect_uri, state, scope) =
             (pending.redirect_uri.clone(), pending.state.clone(), pending.scopes.join(" "));
-        let mut response = match self.code_for(pending, user).await {
+        let (client, id) = (pending.client_id.clone(), user.id.clone());
+        let issued = self.code_for(pending, user).await;
+        let outcome = if issued.is_ok() { EventOutcome::Success } else { EventOutcome::Failure };
+        self.tell((EventKind::Login, outcome), (&id, &client), Some(browser.address));
+        let mut response = match issued {
             Ok(code) => self.send_back(&redirect_uri, &state, &[("code", &code), ("scope", &scope)]),
             Err(error) => return self.refuse(Refusal::Sent { redirect_uri, state, error }),
         };

@@ -10,6 +10,7 @@ use super::Arrived;
 use crate::{
     AuthServer,
     clients::{Metadata, MetadataError},
+    events::{EventKind, EventOutcome},
     random::{self, hash, is_same},
     response,
     store::{Client, Method},
@@ -17,22 +18,34 @@ use crate::{
 
 impl AuthServer {
     pub(super) async fn register(&self, request: &Arrived<'_>) -> Response<Bytes> {
+        let tell = |outcome, client: &str| {
+            self.tell((EventKind::Registration, outcome), ("", client), Some(request.peer));
+        };
         if let Some(response) = self.registration_refusal(request) {
+            tell(EventOutcome::Denied, "");
             return response;
         }
         let metadata = match parsed(request) {
             Ok(metadata) => metadata,
-            Err(error) => return refused(&error),
+            Err(error) => {
+                tell(EventOutcome::Failure, "");
+                return refused(&error);
+            }
         };
         let (client, secret) = match self.new_client(&metadata) {
             Ok(new) => new,
-            Err(error) => return refused(&error),
+            Err(error) => {
+                tell(EventOutcome::Failure, "");
+                return refused(&error);
+            }
         };
         match self.store.put_client(&client, counted_address(request.peer)).await {
             Ok(()) => {
+                tell(EventOutcome::Success, &client.id);
                 response::registration(StatusCode::CREATED, &self.registered(&client, secret.as_deref()))
             }
             Err(error) => {
+                tell(EventOutcome::Failure, "");
                 let body =
                     json!({"error": "temporarily_unavailable", "error_description": error.to_string()});
                 let mut response = response::registration(StatusCode::SERVICE_UNAVAILABLE, &body);

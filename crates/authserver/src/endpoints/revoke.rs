@@ -5,7 +5,14 @@ use http::{Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::Arrived;
-use crate::{AuthServer, error::OAuthError, keys::REFRESH, limits, response, store::Client};
+use crate::{
+    AuthServer,
+    error::OAuthError,
+    events::{EventKind, EventOutcome},
+    keys::REFRESH,
+    limits, response,
+    store::Client,
+};
 
 impl AuthServer {
     pub(super) async fn revoke(&self, request: &Arrived<'_>) -> Response<Bytes> {
@@ -25,7 +32,11 @@ impl AuthServer {
         match self.session_of(&authenticated.client, token).await? {
             Some(session) => {
                 self.use_assertion(&authenticated).await?;
-                self.end_session(&session).await
+                let ended = self.end_session(&session).await;
+                let outcome = if ended.is_ok() { EventOutcome::Success } else { EventOutcome::Failure };
+                let client = &*authenticated.client.id;
+                self.tell((EventKind::Revocation, outcome), ("", client), Some(request.peer));
+                ended
             }
             // An unknown token has ended already (RFC 7009, section 2.2), and that of another client is not this one's.
             None => Ok(()),

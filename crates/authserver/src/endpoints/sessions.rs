@@ -16,6 +16,7 @@ use crate::{
     AuthServer,
     browser::{Browser, SessionItem, sessions_page},
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     response,
     rules::Uri,
     store::{StoreError, User, UserSession},
@@ -92,7 +93,10 @@ impl AuthServer {
         client: &str,
     ) -> Result<(), OAuthError> {
         self.store.doubt(user, client, true).await?;
-        self.end_session(session).await
+        let ended = self.end_session(session).await;
+        let outcome = if ended.is_ok() { EventOutcome::Success } else { EventOutcome::Failure };
+        self.tell((EventKind::SessionEnd, outcome), (user, client), None);
+        ended
     }
 
     /// Ends a session of the user who has requested that. The client gets no other one without the user.

@@ -38,8 +38,8 @@ impl AuthServer {
             return Err(OAuthError::new("unauthorized_client", "the client may not use this grant type"));
         }
         let (body, undelivered) = match grant {
-            GrantType::Code => self.redeem_code(client, &form).await?,
-            GrantType::Refresh => self.refresh(client, &form).await?,
+            GrantType::Code => self.redeem_code(client, &form, request.peer).await?,
+            GrantType::Refresh => self.refresh(client, &form, request.peer).await?,
             GrantType::Exchange | GrantType::JwtBearer => return self.exchange(client, &form).await,
         };
         self.use_assertion(&authenticated).await?;

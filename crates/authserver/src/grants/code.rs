@@ -1,5 +1,7 @@
 //! The authorization code grant (RFC 6749, section 4.1.3).
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 use tracing::warn;
 
@@ -10,6 +12,7 @@ use super::{
 use crate::{
     AuthServer,
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     keys::CODE,
     rules::{GrantType, Parameters, is_verified, resources, target},
     store::{Client, Grant, Proof, Taken},
@@ -20,6 +23,7 @@ impl AuthServer {
         &self,
         client: &Client,
         form: &Parameters,
+        peer: IpAddr,
     ) -> Result<(Value, Undelivered), OAuthError> {
         let unknown = || OAuthError::grant("the code is not valid");
         let requested = resources(form, &self.settings.audiences)?;
@@ -42,6 +46,8 @@ impl AuthServer {
         }
         if let Taken::Spent = taken {
             warn!(client = client.id, "a code was used twice: its session ends");
+            let reuse = (EventKind::Reuse, EventOutcome::Denied);
+            self.tell(reuse, (&grant.session.user.id, &client.id), Some(peer));
             self.end_session(&grant.session.id).await?;
             return Err(OAuthError::grant("the code has been used already"));
         }

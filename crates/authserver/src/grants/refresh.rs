@@ -1,5 +1,7 @@
 //! The refresh grant (RFC 6749, section 6), with rotation (OAuth 2.1, section 4.3.1).
 
+use std::net::IpAddr;
+
 use serde_json::Value;
 use tracing::warn;
 
@@ -7,6 +9,7 @@ use super::delivery::{Spent, Undelivered};
 use crate::{
     AuthServer,
     error::OAuthError,
+    events::{EventKind, EventOutcome},
     keys::REFRESH,
     rules::{Parameters, is_within, resources, scopes, target},
     store::{Client, Grant, Rotation},
@@ -19,7 +22,24 @@ impl AuthServer {
         &self,
         client: &Client,
         form: &Parameters,
+        peer: IpAddr,
     ) -> Result<(Value, Undelivered), OAuthError> {
+        let refreshed = self.try_to_refresh(client, form, peer).await;
+        match &refreshed {
+            Ok((user, ..)) => {
+                self.tell((EventKind::Refresh, EventOutcome::Success), (user, &client.id), Some(peer));
+            }
+            Err(_) => self.tell((EventKind::Refresh, EventOutcome::Failure), ("", &client.id), Some(peer)),
+        }
+        refreshed.map(|(_, body, undelivered)| (body, undelivered))
+    }
+
+    async fn try_to_refresh(
+        &self,
+        client: &Client,
+        form: &Parameters,
+        peer: IpAddr,
+    ) -> Result<(String, Value, Undelivered), OAuthError> {
         let unknown = || OAuthError::grant("the refresh token is not valid");
         let token =
             form.get("refresh_token").ok_or_else(|| OAuthError::request("refresh_token is missing"))?;
@@ -64,13 +84,16 @@ impl AuthServer {
                 let granted = requested.as_deref().unwrap_or(&grant.granted_scopes);
                 let access = self.session_token(&grant, audience, granted);
                 let body = self.token_response(&access, Some(&issued.token))?;
-                let spent = Spent::Refresh { new: issued.signature, session: grant.session.id };
-                Ok((body, Undelivered::new(spent, exchanged)))
+                let (user, session) = (grant.session.user.id, grant.session.id);
+                let spent = Spent::Refresh { new: issued.signature, session };
+                Ok((user, body, Undelivered::new(spent, exchanged)))
             }
             Rotation::Refused => Err(unknown()),
             Rotation::Stolen => {
                 // It comes back long after its client has got another one: this is a thief, or the client after a thief.
                 warn!(client = grant.client_id, "a refresh token was used twice: its session ends");
+                let reuse = (EventKind::Reuse, EventOutcome::Denied);
+                self.tell(reuse, (&grant.session.user.id, &client.id), Some(peer));
                 self.end_session(&grant.session.id).await?;
                 Err(unknown())
             }

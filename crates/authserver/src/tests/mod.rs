@@ -8,6 +8,7 @@ mod configuration;
 mod connections;
 mod delegation;
 mod documents;
+mod events;
 mod faults;
 mod findings;
 mod floods;

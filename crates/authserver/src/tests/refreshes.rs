@@ -84,9 +84,9 @@ async fn a_refresh_whose_response_was_not_on_its_way_gives_the_same_token_again(
     let first = world.tokens(&id).await;
     let form = format!("refresh_token={}", text(&first, "refresh_token"));
     let form = Parameters::parse(form.as_bytes());
-    let (lost, undelivered) = world.server.refresh(&client, &form).await.unwrap();
+    let (lost, undelivered) = world.server.refresh(&client, &form, [203, 0, 113, 9].into()).await.unwrap();
     assert_eq!(
-        world.server.refresh(&client, &form).await.err().unwrap().code,
+        world.server.refresh(&client, &form, [203, 0, 113, 9].into()).await.err().unwrap().code,
         "invalid_grant",
         "two at once"
     );

@@ -5,7 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{CallLog, Middleware, Telemetry, Tools, calls::Calls, type_name};
+use super::{CallLog, Middleware, OauthEvent, Telemetry, Tools, calls::Calls, type_name};
 use crate::{
     AuthorizationServer, ConfigError,
     body::Budget,
@@ -88,6 +88,19 @@ impl Chain {
             }
             let named = |middleware| Named { type_: type_name(config), middleware };
             middlewares.extend(Middleware::new(config, oidc, context)?.map(named));
+        }
+        if let Some(server) = &context.authorization_server {
+            let audits: Vec<_> = middlewares
+                .iter()
+                .filter_map(|middleware: &Named| match &middleware.middleware {
+                    Middleware::Audit(audit) => Some(audit.oauth_events()),
+                    _ => None,
+                })
+                .collect();
+            server.observe(Arc::new(move |event: &OauthEvent<'_>| {
+                event.count();
+                audits.iter().for_each(|audit| audit(event));
+            }));
         }
         Ok(Self {
             reads_responses: middlewares.iter().any(|middleware| middleware.reads_responses()),

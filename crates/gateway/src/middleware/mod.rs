@@ -9,6 +9,7 @@ mod chain;
 mod explain;
 mod header_forward;
 mod mutating_webhooks;
+mod oauth_events;
 mod origin;
 mod provider;
 mod provider_token;
@@ -39,6 +40,7 @@ pub use chain::{Chain, ChainContext, InFlight};
 pub use explain::{Caller, Explanation, Outcome, explain, explain_list};
 use header_forward::HeaderForward;
 use mutating_webhooks::MutatingWebhooks;
+pub use oauth_events::OauthEvent;
 use origin::Origin;
 use rate_limit::RateLimit;
 pub use telemetry::{

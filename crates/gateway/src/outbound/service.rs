@@ -8,10 +8,11 @@ use std::{error::Error, iter, time::Duration};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header, uri::PathAndQuery};
 use http_body_util::Full;
+use skep_egress::Proxies;
 use skep_mcp::Rejection;
 
 use super::{
-    pool::{Pool, pool},
+    pool::{Pool, pool, pool_through},
     tls::{self, Trust},
 };
 use crate::{Turn, Turns, body, identity::Holder, limits};
@@ -76,9 +77,18 @@ impl From<Busy> for Rejection {
 impl Service {
     /// The service at this address, with this timeout.
     pub fn new(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
-        let pool = pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?;
+        Ok(Self::with(pool(tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?, uri, time))
+    }
+
+    /// A service within the cluster, which is reached without a proxy.
+    pub(crate) fn direct(uri: Uri, time: Duration, trust: &Trust<'_>) -> Result<Self, String> {
+        let pool = pool_through(Proxies::default(), tls::config(trust)?, IDLE, IDLE_CONNECTIONS)?;
+        Ok(Self::with(pool, uri, time))
+    }
+
+    fn with(pool: Pool, uri: Uri, time: Duration) -> Self {
         let places = Turns::new(limits::SERVICE_REQUESTS, limits::SERVICE_REQUESTS_OF_A_CALLER);
-        Ok(Self { pool, uri, time, response: limits::SERVICE_RESPONSE, places })
+        Self { pool, uri, time, response: limits::SERVICE_RESPONSE, places }
     }
 
     /// The same with another limit for responses, in bytes.

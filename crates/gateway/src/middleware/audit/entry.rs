@@ -5,6 +5,7 @@ use std::{borrow::Cow, net::IpAddr};
 use http::{HeaderMap, Method, StatusCode, header};
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::Log;
 use crate::{
@@ -13,7 +14,10 @@ use crate::{
     identity::Identity,
     limits,
     message::Exchange,
-    middleware::telemetry::{RpcError, rpc_error},
+    middleware::{
+        oauth_events::OauthEvent,
+        telemetry::{RpcError, rpc_error},
+    },
     truncate::truncate_to,
 };
 
@@ -39,6 +43,19 @@ pub(super) const TYPES: [&str; 14] = [
 ];
 /// How much of an error message is written.
 const ERROR_MESSAGE: usize = 256;
+
+/// The entry of something that has happened at the authorization server.
+pub(super) fn oauth_entry(event: &OauthEvent<'_>, component: &str) -> Value {
+    let now = Timestamp::now().to_string();
+    let user = if event.user.is_empty() { "anonymous" } else { event.user };
+    json!({
+        "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": Uuid::new_v4().to_string(),
+        "type": event.type_, "logged_at": now, "outcome": event.outcome, "component": component,
+        "source": {"type": "network", "value": event.peer.map(|peer| peer.to_string()).unwrap_or_default()},
+        "subjects": {"user_id": event.user, "user": user},
+        "target": {"type": "client", "name": short(event.client)},
+    })
+}
 
 /// What is known of a request before its response.
 pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, Value> {

@@ -18,12 +18,13 @@ use serde_json::{Map, Value, json};
 use skep_config::run_config::{self, AuditParameters, Transport};
 use skep_gocompat::fold;
 
+use super::oauth_events::{OAUTH_TYPES, OauthEvent};
 use crate::{
     ConfigError,
     http::{Ended, Observer},
     message::Exchange,
 };
-use entry::{STREAM, TYPES, entry, error, event_type, outcome, short, text, text_of};
+use entry::{STREAM, TYPES, entry, error, event_type, oauth_entry, outcome, short, text, text_of};
 use output::Output;
 
 const COMPONENT: &str = "toolhive-api";
@@ -49,7 +50,8 @@ impl Audit {
             None => file(&parameters.config_path)?,
         };
         let named = config.event_types.iter().chain(&config.exclude_event_types);
-        if let Some(unknown) = named.into_iter().find(|type_| !TYPES.contains(&type_.as_str())) {
+        let is_known = |type_: &str| TYPES.contains(&type_) || OAUTH_TYPES.contains(&type_);
+        if let Some(unknown) = named.into_iter().find(|type_| !is_known(type_)) {
             return Err(ConfigError::new(format!("audit: there is no event type {unknown:?}")));
         }
         let output: Box<dyn Write + Send> = match config.log_file.as_str() {
@@ -84,6 +86,16 @@ impl Audit {
         }
     }
 
+    /// What writes the entries of what happens at the authorization server.
+    pub(super) fn oauth_events(&self) -> impl Fn(&OauthEvent<'_>) + Send + Sync + use<> {
+        let log = self.0.clone();
+        move |event| {
+            if log.records(event.type_) {
+                log.output.write(&oauth_entry(event, &log.component));
+            }
+        }
+    }
+
     /// Waits until all entries have been written, within a limit.
     pub(super) async fn flush(&self) {
         self.0.output.flush().await;
@@ -92,10 +104,7 @@ impl Audit {
     fn record(&self, exchange: &Exchange) -> Option<Record> {
         let type_ = event_type(exchange);
         let config = &self.0.config;
-        let named = |list: &[String]| list.iter().any(|name| name == type_);
-        if named(&config.exclude_event_types)
-            || !(config.event_types.is_empty() || named(&config.event_types))
-        {
+        if !self.0.records(type_) {
             return None;
         }
         let limit = config.max_data_size() as usize;
@@ -108,6 +117,15 @@ impl Audit {
             backend: exchange.backend.get().cloned(),
             request: data.then(|| text_of(&exchange.body)),
         })
+    }
+}
+
+impl Log {
+    /// Whether events of this type are recorded.
+    fn records(&self, type_: &str) -> bool {
+        let named = |list: &[String]| list.iter().any(|name| name == type_);
+        let Self { config, .. } = self;
+        !named(&config.exclude_event_types) && (config.event_types.is_empty() || named(&config.event_types))
     }
 }
 

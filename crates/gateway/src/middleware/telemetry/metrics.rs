@@ -20,7 +20,7 @@ use super::{
     settings::{address, wrong},
     workflows,
 };
-use crate::{ConfigError, faults, limits};
+use crate::{ConfigError, faults, limits, middleware::oauth_events};
 
 /// The instruments, and what sends their values on.
 pub(super) struct Metrics {
@@ -55,6 +55,18 @@ impl Metrics {
             let histogram = meter.f64_histogram(name).with_unit("s").with_description(what);
             histogram.with_boundaries(BUCKETS.to_vec()).build()
         };
+        let (name, help) = oauth_events::METRIC;
+        let observe = |observer: &dyn AsyncInstrument<u64>| {
+            for counted in oauth_events::all() {
+                // One that has never happened is not sent.
+                if let Some(count) = oauth_events::COUNTS.get(&counted) {
+                    let labels =
+                        [KeyValue::new("event", counted.event), KeyValue::new("outcome", counted.outcome)];
+                    observer.observe(count.get(), &labels);
+                }
+            }
+        };
+        meter.u64_observable_counter(name).with_description(help).with_callback(observe).build();
         for (name, help, counter) in faults::counters() {
             let observe = move |observer: &dyn AsyncInstrument<u64>| observer.observe(counter.get(), &[]);
             meter.u64_observable_counter(name).with_description(help).with_callback(observe).build();

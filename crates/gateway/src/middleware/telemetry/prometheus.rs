@@ -15,7 +15,7 @@ use super::{
     labels::{Measured, Server},
     rate_limits, searches, workflows,
 };
-use crate::faults;
+use crate::{faults, middleware::oauth_events};
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Request {
@@ -89,6 +89,8 @@ impl Prometheus {
         let backends = is_virtual.then(|| backends::Scraped::new(&mut registry));
         let workflows = is_virtual.then(|| workflows::Scraped::new(&mut registry));
         let searches = is_virtual.then(|| searches::Scraped::new(&mut registry));
+        let (name, help) = oauth_events::METRIC;
+        registry.register(name, help, oauth_events::COUNTS.clone());
         for (name, help, counter) in faults::counters() {
             registry.register(name, help, counter.clone());
         }
