@@ -382,3 +382,42 @@ async fn a_call_takes_two_commands_of_redis_with_two_providers() {
     assert_eq!(since(&before, redis.commands().await), expected);
     assert!(has(&heads.lock().unwrap()[0], "authorization: Bearer at-of-ann"));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_login_is_in_the_audit_log_and_in_the_metrics() {
+    let log = std::env::temp_dir().join(format!("skep-oauth-audit-{}", std::process::id()));
+    let more = json!({
+        "audit_config": {"logFile": log},
+        "telemetry_config": {
+            "serviceName": "events", "enablePrometheusMetricsPath": true, "prometheusPort": free_port(),
+        },
+    });
+    let (proxy, token, _provider, _) = login("events", more, json!({})).await;
+    let host = format!("127.0.0.1:{}", proxy.port);
+    let page = tokio::task::block_in_place(|| request("GET", &host, "/metrics", "", ("text/plain", "")));
+    for event in ["oauth_registration", "oauth_consent", "oauth_login"] {
+        let line = format!("skep_oauth_events_total{{event=\"{event}\",outcome=\"success\"}} 1");
+        assert!(page.body.contains(&line), "{line}: {}", page.body);
+    }
+    let claims = URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+    let claims: Value = serde_json::from_slice(&claims).unwrap();
+    let entries = async || {
+        let text = std::fs::read_to_string(&log).unwrap_or_default();
+        let entries = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        entries.filter(|entry| entry["type"] == "oauth_login").collect::<Vec<_>>()
+    };
+    skep_testkit::until("the entry is written", async || !entries().await.is_empty()).await;
+    let [entry] = <[Value; 1]>::try_from(entries().await).unwrap();
+    assert_eq!(
+        (
+            &entry["outcome"],
+            &entry["subjects"]["user_id"],
+            &entry["target"]["name"],
+            &entry["source"]["value"]
+        ),
+        (&json!("success"), &claims["sub"], &claims["client_id"], &json!("127.0.0.1"))
+    );
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains(&token) && !text.contains("at-of-ann") && !text.contains("code="), "{text}");
+    std::fs::remove_file(log).ok();
+}
