@@ -5,10 +5,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use anyhow::{Context, ensure};
-use serde::Deserialize;
+use anyhow::{Context, anyhow, ensure};
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
-use skep_proxy::Caller;
+use skep_proxy::{Caller, Explanation, Outcome};
 
 use crate::{
     explain::{Format, Subject, Tools, subjects},
@@ -47,16 +47,12 @@ pub(crate) struct Args {
     output: Format,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Tests {
     /// Files and folders, relative to the file of tests.
     manifests: Vec<PathBuf>,
     tests: Vec<Test>,
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
 struct Test {
     name: String,
     server: Option<String>,
@@ -65,7 +61,6 @@ struct Test {
     tool: Option<String>,
     prompt: Option<String>,
     resource: Option<String>,
-    #[serde(default)]
     arguments: Map<String, Value>,
     /// The tools of the server, of which some are listed. Those of a virtual server are by backend.
     tools: Option<Tools>,
@@ -117,9 +112,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 }
 
 fn read(file: &Path) -> anyhow::Result<Tests> {
-    let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
-    let mut tests: Tests = serde_saphyr::from_str(&text).with_context(|| file.display().to_string())?;
-    ensure!(!tests.tests.is_empty(), "{}: it has no tests", file.display());
+    let parsed = || {
+        let fields: Map<String, Value> = serde_saphyr::from_str(&fs::read_to_string(file)?)?;
+        Tests::parse(Fields(fields))
+    };
+    let mut tests = parsed().with_context(|| file.display().to_string())?;
     let folder = file.parent().unwrap_or(Path::new("."));
     for manifest in &mut tests.manifests {
         *manifest = folder.join(&*manifest);
@@ -127,7 +124,69 @@ fn read(file: &Path) -> anyhow::Result<Tests> {
     Ok(tests)
 }
 
+/// The fields that are left of an object, so that an error names one.
+struct Fields(Map<String, Value>);
+
+impl Fields {
+    fn optional<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> anyhow::Result<Option<T>> {
+        match self.0.remove(name) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => {
+                let parsed = serde_json::from_value(value);
+                parsed.map(Some).map_err(|_| anyhow!("{name}: must be {what}"))
+            }
+        }
+    }
+
+    fn required<T: DeserializeOwned>(&mut self, name: &str, what: &str) -> anyhow::Result<T> {
+        self.optional(name, what)?.with_context(|| format!("{name}: is missing: it must be {what}"))
+    }
+
+    /// There may be no others.
+    fn end(self) -> anyhow::Result<()> {
+        match self.0.keys().next() {
+            None => Ok(()),
+            Some(other) => Err(anyhow!("{other}: there is no such field")),
+        }
+    }
+}
+
+impl Tests {
+    fn parse(mut fields: Fields) -> anyhow::Result<Self> {
+        let manifests = fields.required("manifests", "a list of files")?;
+        let tests: Vec<Map<String, Value>> = fields.required("tests", "a list of tests")?;
+        fields.end()?;
+        ensure!(!tests.is_empty(), "tests: there are none");
+        let test = |(number, test): (usize, Map<String, Value>)| {
+            let place = match test.get("name").and_then(Value::as_str) {
+                Some(name) => format!("tests[{number}] ({name})"),
+                None => format!("tests[{number}]"),
+            };
+            Test::parse(Fields(test)).context(place)
+        };
+        let tests = tests.into_iter().enumerate().map(test).collect::<anyhow::Result<_>>()?;
+        Ok(Self { manifests, tests })
+    }
+}
+
 impl Test {
+    fn parse(mut fields: Fields) -> anyhow::Result<Self> {
+        const TEXT: &str = "a string";
+        let test = Self {
+            name: fields.required("name", TEXT)?,
+            server: fields.optional("server", TEXT)?,
+            caller: fields.optional("caller", "an object of claims")?,
+            tool: fields.optional("tool", TEXT)?,
+            prompt: fields.optional("prompt", TEXT)?,
+            resource: fields.optional("resource", TEXT)?,
+            arguments: fields.optional("arguments", "an object")?.unwrap_or_default(),
+            tools: fields.optional("tools", "a list of tools, or one for each backend")?,
+            expect: fields.required("expect", "allowed, denied, or a list of tools")?,
+        };
+        fields.end()?;
+        Ok(test)
+    }
+
     /// Why the expectation is not met, if it is not.
     async fn failure(&self, subjects: &[Subject]) -> anyhow::Result<Option<String>> {
         let subject = Subject::select(subjects, self.server.as_deref())?;
@@ -143,9 +202,17 @@ impl Test {
             (None, Expectation::Decision(expected)) => {
                 let (method, params) = self.request()?;
                 let explained = subject.explain(&caller, method, &params).await?;
+                let details = |step: &Explanation| step.details.join("; ");
+                let undecided = explained.steps.iter().find(|step| step.outcome == Outcome::Undecided);
+                if let Some(step) = undecided {
+                    return Ok(Some(format!(
+                        "{} does not decide it here: {}",
+                        step.middleware,
+                        details(step)
+                    )));
+                }
                 let rejection = explained.steps.iter().find_map(|step| {
-                    let details = step.details.join("; ");
-                    Some(format!("{} {} ({details})", step.middleware, step.outcome.rejection()?))
+                    Some(format!("{} {} ({})", step.middleware, step.outcome.rejection()?, details(step)))
                 });
                 Ok(match (expected, rejection) {
                     (Decision::Allowed, Some(rejection)) => Some(rejection),

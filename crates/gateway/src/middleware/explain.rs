@@ -89,6 +89,8 @@ pub enum Outcome {
     },
     /// Only a running endpoint knows.
     NotTried,
+    /// It is its task to decide, and only a running endpoint can.
+    Undecided,
 }
 
 impl Outcome {
@@ -102,7 +104,7 @@ impl Outcome {
         match self {
             Self::Rejected { status: 200, message } => Some(format!("rejects it: {message}")),
             Self::Rejected { status, message } => Some(format!("rejects it with {status}: {message}")),
-            Self::Passes | Self::NotTried => None,
+            Self::Passes | Self::NotTried | Self::Undecided => None,
         }
     }
 }
@@ -150,6 +152,14 @@ pub async fn explain_list(
         matches!(config, run_config::Middleware::ToolFilter(_) | run_config::Middleware::Authorization(_))
     };
     let filters: Vec<_> = configs.iter().filter(is_filter).cloned().collect();
+    let oidc = run_config::Middleware::oidc(configs);
+    for config in &filters {
+        let undecided =
+            Middleware::new(config, oidc, context)?.and_then(|it| it.undecided_list(&exchange, &tools));
+        if let Some(reason) = undecided {
+            return Err(ConfigError::new(reason));
+        }
+    }
     let chain = Chain::new(&filters, context)?;
     let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}});
     let response = response::json(StatusCode::OK, list.to_string());
@@ -214,6 +224,9 @@ async fn explain_one(
         | Config::HeaderForward(_)
         | Config::Unknown(_) => {
             let Some(decides) = Middleware::new(config, oidc, context)? else { return Ok(None) };
+            if let Some(details) = decides.undecided(exchange) {
+                return Ok(Some(Explanation { middleware, outcome: Outcome::Undecided, details }));
+            }
             let before = Seen::of(exchange);
             let mut details = decides.reasons(exchange);
             let outcome = match decides.request(exchange, None).await {

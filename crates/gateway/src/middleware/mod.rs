@@ -162,6 +162,22 @@ impl Middleware {
         }
     }
 
+    /// Why only a running endpoint can decide about a request, for people, if that is so.
+    fn undecided(&self, exchange: &Exchange) -> Option<Vec<String>> {
+        match self {
+            Self::Authorization(middleware) => middleware.undecided(exchange),
+            _ => None,
+        }
+    }
+
+    /// The same for a list of these tools.
+    fn undecided_list(&self, exchange: &Exchange, tools: &[serde_json::Value]) -> Option<String> {
+        match self {
+            Self::Authorization(middleware) => middleware.undecided_list(exchange, tools),
+            _ => None,
+        }
+    }
+
     /// Whether it decides by the head of a request: then it does so before the body is read.
     fn reads_head_only(&self) -> bool {
         matches!(self, Self::Origin(_) | Self::Authentication(_))

@@ -162,7 +162,7 @@ async fn explained(
     let steps = explain_request(config, caller, attempt.method, &attempt.params).await.unwrap();
     steps.into_iter().find_map(|step| match step.outcome {
         Outcome::Rejected { status, message } => Some((step.middleware, status, message)),
-        Outcome::Passes | Outcome::NotTried => None,
+        Outcome::Passes | Outcome::NotTried | Outcome::Undecided => None,
     })
 }
 

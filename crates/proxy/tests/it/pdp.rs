@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{Response, StatusCode};
 use serde_json::{Value, json};
 use skep_config::RunConfig;
-use skep_proxy::{Proxy, limits};
+use skep_proxy::{Caller, Outcome, Proxy, explain_request, limits, listed_tools};
 use tokio::net::TcpListener;
 
 use crate::{
@@ -52,6 +52,20 @@ fn listen(uris: &[&str]) -> String {
 fn reader(request: &ReceivedRequest) -> Response<Bytes> {
     let resource = request.json()["resource"].as_str().unwrap().to_owned();
     json_response(json!({"allow": resource.ends_with("read")}))
+}
+
+#[tokio::test]
+async fn an_explanation_does_not_query_the_decision_point() {
+    let point = Server::start(reader).await;
+    let middlewares = middleware(&url(&point), json!({}));
+    let config = json!({"name": "files", "transport": "streamable-http", "middleware_configs": middlewares});
+    let config = RunConfig::parse(&config.to_string()).unwrap();
+    let (caller, params) = (Caller::Anonymous, json!({"name": "read"}));
+    let steps = explain_request(&config, &caller, "tools/call", &params).await.unwrap();
+    assert_eq!(steps.last().unwrap().outcome, Outcome::Undecided, "{steps:?}");
+    let listed = listed_tools(&config, &caller, &["read".into()]).await.unwrap_err();
+    assert!(listed.to_string().contains("is not queried"), "{listed}");
+    assert!(point.requests().is_empty());
 }
 
 #[tokio::test]

@@ -17,13 +17,15 @@ pub(crate) use offers::Tools;
 use subject::Target;
 pub(crate) use subject::{Subject, subjects};
 
-/// The exit code if the request is rejected. An error has 1, as everywhere.
+/// The exit code if the request is rejected, and if only a running server decides. An error has 1, as everywhere.
 const REJECTED: u8 = 3;
+const UNDECIDED: u8 = 4;
 
 /// Explain what would become of a request: each middleware in its order, what it decides, and by what.
 ///
 /// It reads files of manifests, and needs no cluster. Policies, tool filters and authentication are decided by the same
-/// code as in the proxy; what would send requests to others is described. The exit code is 3 if the request is rejected.
+/// code as in the proxy; what would send requests to others is described. The exit code is 3 if the request is rejected, and 4 if only a
+/// running server decides.
 ///
 /// With --why-pods, it explains what changed that replaced the pods of a server in a cluster.
 #[derive(clap::Args)]
@@ -54,8 +56,8 @@ pub(crate) struct Args {
 /// Explain what would become of a request to a server of the cluster: each middleware in its order, what it decides, and by
 /// what.
 ///
-/// It reads the configuration that the proxy or the virtual server runs with. The exit code is 3 if the request is rejected. With --why-pods, it explains
-/// what changed that replaced the pods of the server.
+/// It reads the configuration that the proxy or the virtual server runs with. The exit code is 3 if the request is rejected,
+/// and 4 if only a running server decides. With --why-pods, it explains what changed that replaced the pods of the server.
 #[derive(clap::Args)]
 pub(crate) struct LiveArgs {
     /// The name of the MCPServer, MCPRemoteProxy or VirtualMCPServer.
@@ -155,6 +157,7 @@ async fn explain(subject: &Subject, question: &QuestionArgs) -> anyhow::Result<E
     let (method, params) = request(&question.request)?;
     let explained = subject.explain(&caller, method, &params).await?;
     let is_rejected = explained.destination.is_none();
+    let is_undecided = !is_rejected && explained.is_undecided();
     print(&match question.output {
         Format::Text => text::explanation(subject, &explained),
         Format::Json => {
@@ -163,13 +166,18 @@ async fn explain(subject: &Subject, question: &QuestionArgs) -> anyhow::Result<E
                 Target::Routed(destination) => json!(destination),
             });
             let printed = json!({
-                "server": subject.name(), "allowed": !is_rejected, "middlewares": explained.steps,
+                "server": subject.name(), "allowed": (!is_undecided).then_some(!is_rejected),
+                "middlewares": explained.steps,
                 "sentTo": sent_to,
             });
             format!("{printed:#}\n")
         }
     })?;
-    Ok(if is_rejected { ExitCode::from(REJECTED) } else { ExitCode::SUCCESS })
+    Ok(match is_rejected {
+        true => ExitCode::from(REJECTED),
+        false if is_undecided => ExitCode::from(UNDECIDED),
+        false => ExitCode::SUCCESS,
+    })
 }
 
 fn caller(args: &QuestionArgs) -> anyhow::Result<Caller> {

@@ -12,7 +12,7 @@ use skep_operator::{
     render::{Rendered, render},
     settings::Settings,
 };
-use skep_proxy::{Caller, Explanation, explain_request, listed_tools};
+use skep_proxy::{Caller, Explanation, Outcome, explain_request, listed_tools};
 use skep_vmcp::{Destination, Offer};
 
 use super::offers::{self, Tools};
@@ -43,6 +43,13 @@ pub(crate) struct Explained {
     pub(crate) steps: Vec<Explanation>,
     /// Where it goes, if nothing rejects it.
     pub(crate) destination: Option<Target>,
+}
+
+impl Explained {
+    /// Whether only a running server knows if it is allowed.
+    pub(crate) fn is_undecided(&self) -> bool {
+        self.steps.iter().any(|step| step.outcome == Outcome::Undecided)
+    }
 }
 
 /// Where a request goes.

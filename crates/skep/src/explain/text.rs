@@ -18,6 +18,7 @@ pub(super) fn explanation(subject: &Subject, explained: &Explained) -> String {
     for Explanation { middleware, outcome, details } in steps {
         let outcome = match outcome {
             Outcome::NotTried => "not tried".to_owned(),
+            Outcome::Undecided => "not decided here".to_owned(),
             outcome => outcome.rejection().unwrap_or_else(|| "passes".to_owned()),
         };
         // Writing to a string does not fail.
@@ -27,6 +28,9 @@ pub(super) fn explanation(subject: &Subject, explained: &Explained) -> String {
         }
     }
     match (&explained.destination, steps.last()) {
+        (Some(target), _) if explained.is_undecided() => {
+            writeln!(text, "only a running server decides; if it allows it, {}", sent(target)).ok()
+        }
         (Some(target), _) => writeln!(text, "allowed; {}", sent(target)).ok(),
         (None, Some(step)) => writeln!(text, "rejected by {}", step.middleware).ok(),
         (None, None) => None,

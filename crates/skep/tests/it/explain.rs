@@ -178,9 +178,26 @@ FAILED  also wrong: listed are [\"echo\"], and not [\"add\"]
     assert_eq!((code, lines.len(), &lines[1]["name"]), (Some(1), 2, &"also wrong".into()));
     let reason = "listed are [\"echo\"], and not [\"add\"]";
     assert_eq!((&lines[1]["passed"], &lines[1]["reason"]), (&false.into(), &reason.into()));
-    let file = tests_file("misspelled-policy-tests", "- {name: a, tool: add, expects: allowed}\n");
-    let (code, _, error) = skep(&["test", "-f", file.to_str().unwrap()]);
-    assert!(code == Some(1) && error.contains("expects"), "{error}");
+    for (test, mistake) in [
+        (
+            "{name: a, tool: add, expect: allowed, expects: 1}",
+            "tests[0] (a): expects: there is no such field",
+        ),
+        (
+            "{name: a, tool: add}",
+            "tests[0] (a): expect: is missing: it must be allowed, denied, or a list of tools",
+        ),
+        (
+            "{name: a, tool: add, expect: maybe}",
+            "tests[0] (a): expect: must be allowed, denied, or a list of tools",
+        ),
+        ("{tool: add, expect: allowed}", "tests[0]: name: is missing: it must be a string"),
+        ("{name: a, tool: 1, expect: allowed}", "tests[0] (a): tool: must be a string"),
+    ] {
+        let file = tests_file("mistaken-policy-tests", &format!("- {test}\n"));
+        let (code, _, error) = skep(&["test", "-f", file.to_str().unwrap()]);
+        assert_eq!((code, error), (Some(1), format!("error: {}: {mistake}\n", file.display())));
+    }
 }
 
 /// A virtual server in front of two servers, as `kubectl get -o yaml` exports them.
@@ -298,10 +315,54 @@ fn a_policy_that_cannot_be_evaluated_is_the_reason_also_if_another_one_permits()
         'permit(principal, action, resource == Tool::"echo");']"#;
     let file = with_policies("failing-policy", policies);
     let (code, text, _) = skep(&["explain", "-f", &file, "--tool", "echo"]);
-    assert_eq!(code, Some(3), "{text}");
-    let reason = "readers (policies[0]) could not be evaluated at \"resource.readOnlyHint\": this request has none, so what the policy \
+    assert_eq!(code, Some(4), "the server may give the hint: {text}");
+    assert!(text.contains("policies read hints of the tool, which a running server knows"), "{text}");
+    let reason = "without hints: readers (policies[0]) could not be evaluated at \"resource.readOnlyHint\": this request has none, so what the policy \
                   decides is unknown; write resource has readOnlyHint && ...\n";
     assert!(text.contains(reason) && !text.contains("policies[1]"), "{text}");
+}
+
+#[test]
+fn what_only_a_running_server_decides_is_said_and_no_decision_point_is_queried() {
+    // Whoever is asked here fails the test: nobody listens.
+    let hints = r#"['permit(principal, action, resource) when { resource has readOnlyHint && resource.readOnlyHint };',
+        'permit(principal, action, resource == Tool::"echo");']"#;
+    let file = with_policies("hints", hints);
+    let (code, text, _) = skep(&["explain", "-f", &file, "--tool", "delete"]);
+    assert_eq!(code, Some(4), "{text}");
+    assert!(text.contains("authorization  not decided here\n"), "{text}");
+    assert!(
+        text.ends_with(
+            "only a running server decides; if it allows it, it is sent to the server demo by stdio\n"
+        ),
+        "{text}"
+    );
+    let (code, text, _) = skep(&["explain", "-f", &file, "--tool", "delete", "-o", "json"]);
+    assert!(code == Some(4) && text.contains("\"allowed\": null"), "{text}");
+    assert_eq!(skep(&["explain", "-f", &file, "--tool", "echo"]).0, Some(0), "whatever its hints are");
+    let tests = PathBuf::from(&file).with_file_name("tests.yaml");
+    let cases = "
+- {name: one, tool: delete, expect: denied}
+- {name: two, tool: echo, expect: allowed}
+";
+    fs::write(&tests, format!("manifests: [server.yaml]\ntests: {cases}")).unwrap();
+    let (code, text, _) = skep(&["test", "-f", tests.to_str().unwrap()]);
+    assert_eq!(code, Some(1), "{text}");
+    assert!(
+        text.starts_with("FAILED  one: authorization does not decide it here: policies read hints"),
+        "{text}"
+    );
+    assert!(text.contains("ok      two\n"), "{text}");
+    fs::write(
+        &tests,
+        "manifests: [server.yaml]\ntests: [{name: all, tools: [echo, delete], expect: [echo]}]\n",
+    )
+    .unwrap();
+    let (code, _, error) = skep(&["test", "-f", tests.to_str().unwrap()]);
+    assert!(
+        code == Some(1) && error.contains("all: ") && error.contains("hints of the tool \"delete\""),
+        "{error}"
+    );
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub use lists::tool_hints;
 use pdp::DecisionPoint;
 use principals::Principals;
 
+/// Who decides where there is a decision point.
+const QUERIED: &str = "a policy decision point decides, which is not queried here";
 /// How many decisions are made before other requests have their turn.
 const DECISIONS_IN_A_TURN: usize = 32;
 
@@ -158,13 +160,49 @@ impl Authorization {
         self.reads_hints() && exchange.hints.is_none()
     }
 
-    /// Which policies decide about a request, or who does.
+    /// Why only a running endpoint can decide about a request, if that is so: a decision point is not queried for an explanation, and
+    /// hints of tools are not known without the server.
+    pub(super) fn undecided(&self, exchange: &Exchange) -> Option<Vec<String>> {
+        let mut requests = self.authorization_requests(exchange).ok()?;
+        let first = requests.first_mut()?;
+        let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
+            return Some(vec![QUERIED.into()]);
+        };
+        if first.action != Action::CallTool || !self.misses_hints(exchange) {
+            return None;
+        }
+        let without: Vec<String> = first.reasons(authorizer, callers);
+        first.depends_on_hints(authorizer, callers).then(|| {
+            let without = without.iter().map(|reason| format!("without hints: {reason}"));
+            let why = "policies read hints of the tool, which a running server knows".to_owned();
+            std::iter::once(why).chain(without).collect()
+        })
+    }
+
+    /// The same for a list of tools.
+    pub(super) fn undecided_list(&self, exchange: &Exchange, tools: &[Value]) -> Option<String> {
+        let identity = self.principal(exchange)?;
+        let names = tools.iter().filter(|tool| tool.get("annotations").is_none());
+        let mut names = names.filter_map(|tool| tool["name"].as_str());
+        let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
+            return (!tools.is_empty()).then(|| QUERIED.to_owned());
+        };
+        if !authorizer.reads_hints() {
+            return None;
+        }
+        let name = names.find(|name| {
+            let (kind, action, target) = (kind(exchange), Action::CallTool, Cow::Borrowed(*name));
+            let (hints, arguments) = (Hints::default(), None);
+            let mut request = AuthorizationRequest { kind, identity, action, target, hints, arguments };
+            !self.policies.is_own(action, name) && request.depends_on_hints(authorizer, callers)
+        })?;
+        Some(format!("policies read hints of the tool {name:?}, which a running server knows"))
+    }
+
+    /// Which policies decide about a request.
     pub(super) fn reasons(&self, exchange: &Exchange) -> Vec<String> {
         let requests = self.authorization_requests(exchange).unwrap_or_default();
-        let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
-            let queried = requests.first().map(|_| "a policy decision point is queried".into());
-            return queried.into_iter().collect();
-        };
+        let Authority::Cedar { authorizer, callers } = &self.policies.authority else { return Vec::new() };
         requests.iter().flat_map(|request| request.reasons(authorizer, callers)).collect()
     }
 
@@ -307,10 +345,32 @@ impl AuthorizationRequest<'_> {
         determining.into_iter().map(|(name, text)| format!("{name}: {}", one_line(text))).collect()
     }
 
+    /// Whether its hints, as far as the server may give them, make a difference.
+    fn depends_on_hints(&mut self, authorizer: &Authorizer, callers: &Callers) -> bool {
+        let mut decisions = all_hints().map(|hints| {
+            self.hints = hints;
+            self.decision(authorizer, callers) == Decision::Allow
+        });
+        let first = decisions.next();
+        decisions.any(|decision| Some(decision) != first)
+    }
+
     fn decision(&self, authorizer: &Authorizer, callers: &Callers) -> Decision {
         let caller = callers.subject(authorizer, self.kind, self.identity);
         caller.decide(self.action, &self.resource(), self.arguments())
     }
+}
+
+/// All hints that a tool may have.
+fn all_hints() -> impl Iterator<Item = Hints> {
+    const VALUES: [Option<bool>; 3] = [None, Some(false), Some(true)];
+    VALUES.into_iter().flat_map(|read_only| {
+        VALUES.into_iter().flat_map(move |destructive| {
+            VALUES.into_iter().flat_map(move |idempotent| {
+                VALUES.map(|open_world| Hints { read_only, destructive, idempotent, open_world })
+            })
+        })
+    })
 }
 
 /// Whether policies permit all of these. There may be many, so other requests of the thread have their turn in between.
