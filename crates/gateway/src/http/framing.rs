@@ -16,6 +16,18 @@ pub(super) enum Framing {
     Unclear,
 }
 
+/// How long the head of a request is. What may be around its values does not count.
+pub(super) fn head_length<B>(request: &Request<B>) -> usize {
+    let uri = request.uri();
+    let origin = uri.scheme_str().map_or(0, |scheme| scheme.len() + "://".len());
+    let origin = origin + uri.authority().map_or(0, |authority| authority.as_str().len());
+    let path = uri.path_and_query().map_or(0, |path| path.as_str().len());
+    let line = request.method().as_str().len() + origin + path + "  HTTP/1.1\r\n".len();
+    let fields =
+        request.headers().iter().map(|(name, value)| name.as_str().len() + value.len() + ": \r\n".len());
+    line + fields.sum::<usize>() + "\r\n".len()
+}
+
 /// Strips what belongs to the connection, before any middleware: all see what the server will see, and a client cannot
 /// have a header stripped that is set here.
 pub(super) fn strip_hop_by_hop<B>(request: &mut Request<B>) -> Framing {

@@ -15,6 +15,7 @@ use tracing::{Instrument, Span, debug, info, warn};
 use super::{
     Body, access_log,
     connection::{self, Activity},
+    framing::head_length,
     places::{ConnectionLimits, Connections},
     response,
     write_timeout::WriteTimeout,
@@ -80,7 +81,9 @@ pub async fn serve_within<S: Service>(
         };
         stream.set_nodelay(true).ok();
         let (service, mut http, ended) = (service.clone(), http.clone(), ending.subscribe());
+        // hyper stops reading when it has this much of a head that is not complete, so one that ends within its last read may be longer.
         http.max_buf_size(place.head);
+        let longest = place.head;
         let span = Span::current();
         let served = move |stream| {
             // Requests share what belongs to their connection: if they shared the service, all threads would write to its counter.
@@ -91,11 +94,15 @@ pub async fn serve_within<S: Service>(
                 let shared = shared.clone();
                 async move {
                     let (service, activity) = &*shared;
-                    let mut response = match is_reserved && request.uri().path() != HEALTH {
-                        true => too_many(),
-                        false => access_log::respond(&**service, request, peer).await,
+                    let is_too_long = head_length(&request) > longest;
+                    let mut response = if is_too_long {
+                        response::empty(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE)
+                    } else if is_reserved && request.uri().path() != HEALTH {
+                        too_many()
+                    } else {
+                        access_log::respond(&**service, request, peer).await
                     };
-                    if is_reserved {
+                    if is_reserved || is_too_long {
                         // It is for one probe, and must not be held.
                         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
                     }

@@ -90,6 +90,20 @@ async fn headers_that_are_too_long_are_rejected() {
 }
 
 #[tokio::test]
+async fn a_head_has_the_documented_length_and_no_byte_more() {
+    let server = server().await;
+    let fixture = Fixture::new(&server, json!([])).await;
+    let length = format!("Content-Length: {}", PING.len());
+    let with = |fill: usize| post(&[&length, &format!("X-Long: {}", "x".repeat(fill))], PING);
+    let rest = with(0).find("\r\n\r\n").unwrap() + "\r\n\r\n".len();
+    for (more, expected) in [(0, 200), (1, 431), (limits::HEAD / 2, 431)] {
+        let answered = status(fixture.address, with(limits::HEAD - rest + more)).await;
+        assert_eq!(answered, Some(expected), "{more} more");
+    }
+    assert_eq!(server.requests().len(), 1);
+}
+
+#[tokio::test]
 async fn a_request_that_is_parsed_leniently_is_forwarded_with_clean_framing() {
     let server = server().await;
     let fixture = Fixture::new(&server, json!([])).await;
