@@ -5,6 +5,7 @@
 
 mod ended;
 mod holders;
+mod lost;
 mod memory;
 mod records;
 mod shared;
@@ -19,6 +20,7 @@ use crate::{ConfigError, identity::Owner};
 pub use crate::{identity::Holder, redis::RedisUnavailable};
 pub use ended::Ended;
 pub use holders::Shares;
+pub use lost::{is_lost, may_be_lost};
 pub use memory::{Full, Kept, Memory};
 pub use records::Records;
 use shared::Shared;

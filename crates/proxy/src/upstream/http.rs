@@ -17,7 +17,7 @@ use skep_gateway::{
     message::Exchange,
     middleware::Chain,
     outbound::{Client, Error, Target, UpstreamBody, outgoing},
-    sessions::{Ended, Sessions},
+    sessions::{Ended, Sessions, is_lost, may_be_lost},
 };
 use skep_mcp::Rejection;
 use tokio::sync::watch;
@@ -181,8 +181,16 @@ impl HttpServer {
                 Err(Rejection::Session)
             }
             // In a box: what is seldom needed would make every request larger.
-            (Ok(response), Some(current)) if current.is_lost(&response, exchange) => {
-                Box::pin(self.restore(exchange, chain, current, Ok(response))).await
+            (Ok(response), Some(current))
+                if current.may_be_restored(exchange) && may_be_lost(response.status()) =>
+            {
+                Box::pin(async {
+                    match is_lost(response.status(), self.ping(exchange, &current)).await {
+                        true => self.restore(exchange, chain, current, Ok(response)).await,
+                        false => self.record(exchange, Some(current), response).await,
+                    }
+                })
+                .await
             }
             (Err(error), Some(current)) if error.is_connect() || is_repeatable(exchange) => {
                 Box::pin(self.restore(exchange, chain, current, Err(()))).await

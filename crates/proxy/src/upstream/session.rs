@@ -7,7 +7,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, uri::Authority};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::Authority};
+use http_body_util::Full;
 use skep_gateway::{
     headers::MCP_SESSION_ID,
     http::{Body, response},
@@ -15,9 +16,10 @@ use skep_gateway::{
     message::{Exchange, ParsedMessage},
     middleware::Chain,
     outbound::{UpstreamBody, outgoing},
-    sessions::{Session, Sessions},
+    sessions::{Session, Sessions, may_be_lost},
 };
 use skep_mcp::{Era, Rejection, SessionId};
+use tokio::time::timeout;
 use tracing::debug;
 
 use super::{
@@ -26,6 +28,7 @@ use super::{
 };
 use crate::limits;
 
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"skep-ping","method":"ping"}"#;
 const INITIALIZED: &[u8] = br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
 
 /// The session that a request is in.
@@ -52,19 +55,12 @@ impl Current {
         (id != self.id.as_str()).then_some(id)
     }
 
-    /// Whether neither the proxy nor the server knows it, and it cannot be restored. Servers use one of two statuses.
+    /// Whether neither the proxy nor the server knows it, and it cannot be restored.
     pub(super) fn is_unknown(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
-        !self.known && is_unknown(response.status()) && !self.may_be_restored(exchange)
+        !self.known && may_be_lost(response.status()) && !self.may_be_restored(exchange)
     }
 
-    /// Whether the server does not know it, and the proxy may restore it.
-    pub(super) fn is_lost(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
-        let status = response.status();
-        let lost = if self.known { status == StatusCode::NOT_FOUND } else { is_unknown(status) };
-        lost && self.may_be_restored(exchange)
-    }
-
-    fn may_be_restored(&self, exchange: &Exchange) -> bool {
+    pub(super) fn may_be_restored(&self, exchange: &Exchange) -> bool {
         (self.known || self.restorable) && exchange.method != Method::DELETE
     }
 
@@ -72,11 +68,6 @@ impl Current {
     fn carried(&self) -> Option<Bytes> {
         RestorableId::split(self.id.as_str()).filter(|_| self.restorable)?.initialize()
     }
-}
-
-/// Whether a server may return this status for a session that it does not know.
-fn is_unknown(status: StatusCode) -> bool {
-    matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
 }
 
 impl HttpServer {
@@ -284,21 +275,9 @@ impl HttpServer {
         initialize: Bytes,
         lost: &Current,
     ) -> (Option<Session>, Response<Body>) {
-        let signer = exchange.signer.as_deref();
-        let mut headers = outgoing(&exchange.headers, &self.target, exchange.peer);
-        headers.remove(&MCP_SESSION_ID);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         let failed = || (None, response::empty(StatusCode::BAD_GATEWAY));
-        // A signature is valid for one method and one body.
-        let post = |mut headers: HeaderMap, body: Bytes| {
-            if let Some(signer) = signer {
-                signer.sign((&Method::POST, &exchange.path), &mut headers, &body)?;
-            }
-            Ok::<_, Rejection>(move |uri| request(Method::POST, uri, headers.clone(), body.clone()))
-        };
         let any = self.uri(&Method::POST, exchange, None);
-        let Ok(start) = post(headers.clone(), initialize) else { return failed() };
+        let Ok(start) = self.own_request(exchange, None, initialize) else { return failed() };
         let start = || self.send_when_available(&any, None, &start);
         let Ok(response) = self.repeatedly(start).await else { return failed() };
         let id = response.headers().get(&MCP_SESSION_ID).filter(|_| response.status() == StatusCode::OK);
@@ -307,15 +286,42 @@ impl HttpServer {
         let answer = client_response(response);
         let Some(id) = id else { return (None, answer) };
         // A server may wait for this before it responds to anything else.
-        set(&mut headers, id.as_str());
         let same = self.uri(&Method::POST, exchange, pod.as_deref());
-        let Ok(initialized) = post(headers, Bytes::from_static(INITIALIZED)) else { return (None, answer) };
+        let initialized = self.own_request(exchange, Some(id.as_str()), Bytes::from_static(INITIALIZED));
+        let Ok(initialized) = initialized else { return (None, answer) };
         if self.client.send(&same, initialized).await.is_err() {
             return (None, answer);
         }
         let server_id = Some(id.as_str().into());
         let Session { initialize, owner, .. } = &lost.session;
         (Some(Session { server_id, pod, initialize: initialize.clone(), owner: *owner }), answer)
+    }
+
+    /// The status of the response to a ping in this session, if there is one.
+    pub(super) async fn ping(&self, exchange: &Exchange, current: &Current) -> Option<StatusCode> {
+        let id = current.other_id().unwrap_or(current.id.as_str());
+        let ping = self.own_request(exchange, Some(id), Bytes::from_static(PING)).ok()?;
+        let uri = self.uri(&Method::POST, exchange, current.session.pod.as_deref());
+        let sent = timeout(limits::HEALTH_TIME, self.client.send(&uri, ping)).await;
+        sent.ok()?.ok().map(|response| response.status())
+    }
+
+    /// A message of the proxy itself, in the name of this caller. A signature is valid for one method and one body.
+    fn own_request(
+        &self,
+        exchange: &Exchange,
+        session: Option<&str>,
+        body: Bytes,
+    ) -> Result<impl Fn(Uri) -> Request<Full<Bytes>>, Rejection> {
+        let mut headers = outgoing(&exchange.headers, &self.target, exchange.peer);
+        headers.remove(&MCP_SESSION_ID);
+        session.into_iter().for_each(|id| set(&mut headers, id));
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        if let Some(signer) = &exchange.signer {
+            signer.sign((&Method::POST, &exchange.path), &mut headers, &body)?;
+        }
+        Ok(move |uri| request(Method::POST, uri, headers.clone(), body.clone()))
     }
 
     /// The pod that responded: a Service chooses one for each connection, and only this one knows the session.

@@ -61,7 +61,7 @@ async fn server() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
             let is_lost = headers.get("mcp-session-id").is_some_and(|id| id == "s-1") && starts == 1;
             let response = match method.as_str() {
                 "initialize" => Response::builder().header("mcp-session-id", format!("s-{starts}")),
-                "tools/list" if is_lost => Response::builder().status(StatusCode::NOT_FOUND),
+                "tools/list" | "ping" if is_lost => Response::builder().status(StatusCode::NOT_FOUND),
                 _ => Response::builder(),
             };
             response.body(Full::new(Bytes::from_static(b"{}")))
@@ -112,6 +112,7 @@ async fn what_restores_a_session_has_its_own_signature() {
     assert_eq!(server.send(&exchange("initialize", None), &chain).await.unwrap().status(), StatusCode::OK);
     let listed = server.send(&exchange("tools/list", Some("s-1")), &chain).await.unwrap();
     assert_eq!(listed.status(), StatusCode::OK);
-    let expected = ["initialize", "tools/list", "initialize", "notifications/initialized", "tools/list"];
+    let expected =
+        ["initialize", "tools/list", "ping", "initialize", "notifications/initialized", "tools/list"];
     assert_eq!(*signed.lock().unwrap(), expected);
 }

@@ -106,6 +106,28 @@ async fn that_loses_its_first_session() -> Server {
 }
 
 #[tokio::test]
+async fn a_call_whose_own_response_has_the_status_of_a_lost_session_runs_once() {
+    for failed in [404, 400] {
+        let server = Server::start(move |request| match request.json()["method"].as_str() {
+            Some("initialize") => initialize_response(request, "s-0"),
+            Some("tools/call") => status(failed),
+            _ => result(request, json!({})),
+        })
+        .await;
+        let fixture = Fixture::new(&server, json!([])).await;
+        let id = session_id(&fixture.post(&[], &initialize()).await);
+        let within = [("mcp-session-id", &*id)];
+        let answer = fixture.post(&within, &call("tools/call", json!({"name": "pay"}))).await;
+        assert_eq!(answer.status.as_u16(), failed);
+        let of = |method: &str| {
+            let requests = server.requests().into_iter();
+            requests.filter(|request| request.json()["method"] == *method).count()
+        };
+        assert_eq!((of("tools/call"), of("initialize")), (1, 1), "the session goes on");
+    }
+}
+
+#[tokio::test]
 async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
     let server = that_loses_its_first_session().await;
     let fixture = Fixture::new(&server, json!([])).await;
@@ -118,10 +140,11 @@ async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent()
         .iter()
         .map(|request| request.json()["method"].as_str().unwrap().to_owned())
         .collect();
-    let expected = ["initialize", "tools/list", "initialize", "notifications/initialized", "tools/list"];
+    let expected =
+        ["initialize", "tools/list", "ping", "initialize", "notifications/initialized", "tools/list"];
     assert_eq!(methods, expected);
     assert_eq!(
-        server.requests()[2].body,
+        server.requests()[3].body,
         server.requests()[0].body,
         "it is started as it was the first time"
     );

@@ -74,8 +74,8 @@ async fn a_session_that_one_proxy_restored_is_known_to_the_other() {
             initialize_response(request, &format!("s-{}", starts.fetch_add(1, Ordering::Relaxed)))
         }
         Some("notifications/initialized") => status(202),
-        _ if request.header("mcp-session-id") == Some("s-0") => {
-            count.fetch_add(1, Ordering::Relaxed);
+        method if request.header("mcp-session-id") == Some("s-0") => {
+            count.fetch_add(usize::from(method != Some("ping")), Ordering::Relaxed);
             status(404)
         }
         _ => result(request, json!({"session": request.header("mcp-session-id")})),
