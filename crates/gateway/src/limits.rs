@@ -57,6 +57,8 @@ pub const REDIS_TIME: Duration = Duration::from_secs(3);
 pub const REDIS_CONNECT_TIME: Duration = Duration::from_secs(2);
 /// How much of that its response may take.
 pub const REDIS_ANSWER_TIME: Duration = Duration::from_secs(2);
+/// For how many milliseconds a call that was counted is known, in case the reply is lost: longer than a request to Redis takes.
+pub const COUNTED_CALL: u64 = 10_000;
 /// How long no connection is tried after one has failed.
 pub const REDIS_PAUSE: Duration = Duration::from_millis(500);
 /// How long it may take to become available when the proxy starts.

@@ -4,11 +4,14 @@
 //! `ConnectionManager` does less: it keeps a connection whose responses time out, one to a demoted primary, and one that
 //! failed while it was set up.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicU64, Ordering},
+};
 
 use ::redis::{
-    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisConnectionInfo,
-    RedisResult, ScriptInvocation, Value, aio::MultiplexedConnection, cmd,
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ErrorKind, IntoConnectionInfo, Pipeline,
+    RedisConnectionInfo, RedisError, RedisResult, Value, aio::MultiplexedConnection, cmd,
 };
 use http::uri::Authority;
 use tokio::time::{Instant, timeout};
@@ -24,6 +27,8 @@ pub(super) struct Connection {
     state: Mutex<State>,
     /// Held by the request that connects.
     connecting: tokio::sync::Mutex<()>,
+    /// Numbers requests.
+    number: AtomicU64,
 }
 
 enum State {
@@ -31,21 +36,6 @@ enum State {
     Open(Arc<MultiplexedConnection>),
     /// The last attempt failed, at that time.
     Failed(Instant, Cause),
-}
-
-/// What can be sent.
-pub(super) enum Request<'a> {
-    Command(&'a Cmd),
-    Script(&'a ScriptInvocation<'a>),
-}
-
-impl Request<'_> {
-    async fn send(&self, mut connection: MultiplexedConnection) -> RedisResult<Value> {
-        match self {
-            Self::Command(command) => command.query_async(&mut connection).await,
-            Self::Script(script) => script.invoke_async(&mut connection).await,
-        }
-    }
 }
 
 impl Connection {
@@ -70,25 +60,29 @@ impl Connection {
             .and_then(|info| Client::open(info.set_redis_settings(settings)))
             .map_err(|error| describe(&error))?;
         let state = Mutex::new(State::Closed);
-        Ok(Self { client, address: address.to_owned(), db, state, connecting: tokio::sync::Mutex::default() })
+        Ok(Self {
+            client,
+            address: address.to_owned(),
+            db,
+            state,
+            connecting: tokio::sync::Mutex::default(),
+            number: AtomicU64::new(0),
+        })
     }
 
-    /// Sends a request. If the connection was lost while it was idle, as when Redis restarts, a new one may work.
-    pub(super) async fn send(&self, request: &Request<'_>) -> Result<Value, Failure> {
-        match self.send_once(request, self.open().await?).await {
+    /// Sends a command. If the connection was lost while it was idle, as when Redis restarts, a new one may work. If the reply was
+    /// lost, the command is executed twice: it must be one that can be.
+    pub(super) async fn send(&self, command: &Cmd) -> Result<Value, Failure> {
+        match self.send_once(command, self.open().await?).await {
             Err(error) if error.is_connection_dropped() => {
-                Ok(self.send_once(request, self.open().await?).await?)
+                Ok(self.send_once(command, self.open().await?).await?)
             }
             other => Ok(other?),
         }
     }
 
-    async fn send_once(
-        &self,
-        request: &Request<'_>,
-        connection: Arc<MultiplexedConnection>,
-    ) -> RedisResult<Value> {
-        let response = request.send((*connection).clone()).await;
+    async fn send_once(&self, command: &Cmd, connection: Arc<MultiplexedConnection>) -> RedisResult<Value> {
+        let response = self.reply((*connection).clone(), command).await;
         if let Err(error) = &response
             && is_lost(error)
         {
@@ -102,6 +96,21 @@ impl Connection {
             }
         }
         response
+    }
+
+    /// The reply to a command. Replies have no ids, so one too many would shift all that follow, and a session would get the record
+    /// of another. Each command is followed by a ping of its own, whose reply must come after that of the command.
+    async fn reply(&self, mut connection: MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
+        let ping = self.number.fetch_add(1, Ordering::Relaxed).to_string();
+        let mut pipeline = Pipeline::with_capacity(2);
+        pipeline.add_command(command.clone()).cmd("PING").arg(&ping);
+        let replies = connection.send_packed_commands(&pipeline, 0, 2).await?;
+        match <[Value; 2]>::try_from(replies) {
+            // As without a password.
+            Ok([Value::ServerError(error), Value::ServerError(_)]) => Err(error.into()),
+            Ok([value, Value::BulkString(pong)]) if pong == ping.as_bytes() => value.extract_error(),
+            _ => Err(RedisError::from((ErrorKind::Io, "a reply is not for the command that was sent"))),
+        }
     }
 
     /// The open connection, or a new one.

@@ -70,6 +70,11 @@ pub(super) fn is_permanent(error: &RedisError) -> bool {
     error.kind() == ErrorKind::InvalidClientConfig || is_unauthenticated(error)
 }
 
+/// Whether Redis does not know a script by its digest, and has not run it.
+pub(super) fn is_unknown_script(error: &RedisError) -> bool {
+    error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+}
+
 fn is_unauthenticated(error: &RedisError) -> bool {
     error.kind() == ErrorKind::AuthenticationFailed || error.code() == Some("NOAUTH")
 }

@@ -10,16 +10,16 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
-use ::redis::{Cmd, FromRedisValue, RedisError, Script, cmd, from_redis_value};
+use ::redis::{Cmd, FromRedisValue, RedisError, ToRedisArgs, Value, cmd, from_redis_value};
 use skep_config::env;
 use tokio::time::{Instant, sleep, timeout};
 use tracing::warn;
 
 use crate::{ConfigError, limits};
-use connection::{Connection, Request};
+use connection::Connection;
 pub(crate) use error::Cause;
 pub use error::RedisUnavailable;
-use error::{Failure, describe, is_permanent, timed_out};
+use error::{Failure, describe, is_permanent, is_unknown_script, timed_out};
 
 /// A Redis, whether it is available or not.
 pub(crate) struct Redis {
@@ -28,6 +28,25 @@ pub(crate) struct Redis {
     address: String,
     connection: Connection,
     log: Mutex<LogThrottle>,
+}
+
+/// A script, which Redis keeps by its digest.
+pub(crate) struct Script {
+    source: &'static str,
+    digest: String,
+}
+
+impl Script {
+    pub(crate) fn new(source: &'static str) -> Self {
+        Self { source, digest: ::redis::Script::new(source).get_hash().to_owned() }
+    }
+
+    /// The command that runs it, by its digest or by its source.
+    fn command(&self, name: &str, script: &str, keys: &[String], arguments: &impl ToRedisArgs) -> Cmd {
+        let mut command = cmd(name);
+        command.arg(script).arg(keys.len()).arg(keys).arg(arguments);
+        command
+    }
 }
 
 /// When a failure was last logged, and how many were not logged since.
@@ -72,31 +91,32 @@ impl Redis {
         }
     }
 
-    /// Sends a command.
+    /// Sends a command, which may be executed twice.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, RedisUnavailable> {
         self.try_query(command).await.map_err(|failure| self.log_throttled(failure))
     }
 
-    /// Runs a script, which is sent if Redis does not know it.
+    /// Runs a script, which is sent if Redis does not know it. It may run twice.
     pub(crate) async fn run<T: FromRedisValue>(
         &self,
         script: &Script,
         keys: &[String],
-        arguments: &[u64],
+        arguments: &(impl ToRedisArgs + Sync),
     ) -> Result<T, RedisUnavailable> {
-        let mut invocation = script.prepare_invoke();
-        invocation.key(keys).arg(arguments);
-        self.send(&Request::Script(&invocation)).await.map_err(|failure| self.log_throttled(failure))
+        let by_digest = script.command("EVALSHA", &script.digest, keys, arguments);
+        let reply = in_time(async {
+            match self.connection.send(&by_digest).await {
+                Err(Failure::New(error)) if is_unknown_script(&error) => {
+                    self.connection.send(&script.command("EVAL", script.source, keys, arguments)).await
+                }
+                other => other,
+            }
+        });
+        reply.await.map_err(|failure| self.log_throttled(failure))
     }
 
     async fn try_query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, Failure> {
-        self.send(&Request::Command(command)).await
-    }
-
-    async fn send<T: FromRedisValue>(&self, request: &Request<'_>) -> Result<T, Failure> {
-        let response = timeout(limits::REDIS_TIME, self.connection.send(request)).await;
-        let response = response.unwrap_or_else(|_| Err(timed_out().into()))?;
-        from_redis_value(response).map_err(|error| RedisError::from(error).into())
+        in_time(self.connection.send(command)).await
     }
 
     /// Logs a failure, unless one was logged just before.
@@ -116,6 +136,14 @@ impl Redis {
     }
 }
 
+/// A reply, if it comes in time.
+async fn in_time<T: FromRedisValue>(
+    reply: impl Future<Output = Result<Value, Failure>>,
+) -> Result<T, Failure> {
+    let reply = timeout(limits::REDIS_TIME, reply).await.unwrap_or_else(|_| Err(timed_out().into()));
+    from_redis_value(reply?).map_err(|error| RedisError::from(error).into())
+}
+
 /// Keys name callers, and the connection has the password.
 impl fmt::Debug for Redis {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -125,6 +153,8 @@ impl fmt::Debug for Redis {
 
 #[cfg(test)]
 mod tests {
+    use skep_testkit::ReplyFault;
+
     use super::*;
 
     #[test]
@@ -169,5 +199,18 @@ mod tests {
         let Failure::New(error) = failure else { panic!("Redis is available") };
         assert!(error.to_string().contains("the-secret-key"), "{error}");
         assert!(!describe(&error).contains("the-secret-key"), "{}", describe(&error));
+    }
+    #[tokio::test]
+    async fn a_reply_that_comes_twice_is_no_reply_to_another_command() {
+        let redis = skep_testkit::Redis::start().await;
+        let network = skep_testkit::RedisNetwork::before(&redis).await;
+        let client = Redis::with_password("a.field", &network.address(), 0, "").unwrap();
+        for (key, value) in [("one", "1"), ("two", "2")] {
+            client.query::<()>(cmd("SET").arg(key).arg(value)).await.unwrap();
+        }
+        network.fail("one", ReplyFault::Doubled);
+        for (key, value) in [("one", "1"), ("two", "2"), ("one", "1")] {
+            assert_eq!(client.query::<String>(cmd("GET").arg(key)).await.unwrap(), value);
+        }
     }
 }

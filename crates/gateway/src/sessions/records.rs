@@ -7,15 +7,19 @@ use uuid::Uuid;
 
 use crate::{
     ConfigError,
-    redis::{Redis, RedisUnavailable},
+    redis::{Redis, RedisUnavailable, Script},
 };
 
 /// Ten years. Redis refuses what its clock cannot reach.
 const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
 
+/// Takes a record for one who may ask again, as the reply may be lost: in its place is whose it is, until that is removed.
+const TAKE: &str = include_str!("take.lua");
+
 /// Records by the ids of their sessions.
 pub struct Records {
     redis: Arc<Redis>,
+    take: Arc<Script>,
     prefix: String,
     /// How long an idle session lives, in milliseconds.
     life: u64,
@@ -36,6 +40,7 @@ impl Records {
         }
         Ok(Self {
             redis: Arc::new(Redis::new(field, address, db)?),
+            take: Arc::new(Script::new(TAKE)),
             prefix: prefix.to_owned(),
             life: millis(life),
         })
@@ -43,7 +48,12 @@ impl Records {
 
     /// Other records in the same database, under keys of their own.
     pub fn within(&self, name: &str) -> Self {
-        Self { redis: self.redis.clone(), prefix: format!("{}{name}:", self.prefix), life: self.life }
+        Self {
+            redis: self.redis.clone(),
+            take: self.take.clone(),
+            prefix: format!("{}{name}:", self.prefix),
+            life: self.life,
+        }
     }
 
     /// Checks that they can be used.
@@ -71,7 +81,7 @@ impl Records {
         self.redis.query(cmd("SET").arg(self.key(id)).arg(record).arg("PX").arg(millis(life))).await
     }
 
-    /// The same, unless there is one. Returns whether there was none.
+    /// The same, unless there is another one. Returns whether it is this one that is there.
     pub async fn put_new_for(
         &self,
         id: &str,
@@ -81,7 +91,8 @@ impl Records {
         let mut command = cmd("SET");
         command.arg(self.key(id)).arg(record).arg("NX").arg("PX").arg(millis(life));
         let put: Option<String> = self.redis.query(&command).await?;
-        Ok(put.is_some())
+        // If the first reply was lost, it is what was sent then.
+        Ok(put.is_some() || self.peek(id).await?.as_deref() == Some(record))
     }
 
     /// A record, which does not count as a use.
@@ -89,10 +100,10 @@ impl Records {
         self.redis.query(cmd("GET").arg(self.key(id))).await
     }
 
-    /// Removes a record, and returns whether it was there. Of several that do this at once, one finds it.
-    pub async fn take(&self, id: &str) -> Result<bool, RedisUnavailable> {
-        let removed: u64 = self.redis.query(cmd("DEL").arg(self.key(id))).await?;
-        Ok(removed > 0)
+    /// Takes a record, which nobody else can then. Of several that do this at once, one gets it. The one who has this name may ask
+    /// again, until the record is removed.
+    pub async fn take(&self, id: &str, taker: &str) -> Result<bool, RedisUnavailable> {
+        self.redis.run(&self.take, &[self.key(id)], &taker).await
     }
 
     /// Changes a record, unless the session has ended meanwhile.

@@ -5,7 +5,7 @@ use redis::{aio::MultiplexedConnection, cmd};
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
-use skep_testkit::{IdentityProvider, Redis};
+use skep_testkit::{IdentityProvider, Redis, RedisNetwork, ReplyFault};
 
 use crate::fixture::{Answer, Fixture, Server, call, eventually, redis_connection, result};
 
@@ -23,7 +23,11 @@ fn limit(address: &str, config: Value) -> Value {
 }
 
 async fn limited_proxy(server: &Server, redis: &Redis, config: Value) -> Fixture {
-    Fixture::new(server, json!([limit(&redis.address(), config)])).await
+    limited_by(server, &redis.address(), config).await
+}
+
+async fn limited_by(server: &Server, redis: &str, config: Value) -> Fixture {
+    Fixture::new(server, json!([limit(redis, config)])).await
 }
 
 async fn server() -> Server {
@@ -143,7 +147,7 @@ async fn each_caller_has_its_own_buckets() {
         assert_eq!(seen, [200, 429, 200, 200, 429], "{user}");
     }
     let keys: Vec<String> =
-        cmd("KEYS").arg("*").query_async(&mut redis_connection(&redis).await).await.unwrap();
+        cmd("KEYS").arg("*:user*").query_async(&mut redis_connection(&redis).await).await.unwrap();
     assert_eq!(keys.len(), 12, "{keys:?}");
     assert!(keys.iter().all(|key| key.starts_with("thv:rl:{ns:files}:user") && key.len() < 300), "{keys:?}");
 }
@@ -189,6 +193,19 @@ async fn a_restart_of_redis_loses_no_call() {
     redis.kill();
     redis.start_again().await;
     assert_eq!(statuses(&fixture, "read", 2).await, [200, 429], "it reconnects at once");
+}
+
+#[tokio::test]
+async fn a_call_whose_reply_is_lost_takes_one_token() {
+    let (redis, server) = (Redis::start().await, server().await);
+    let network = RedisNetwork::before(&redis).await;
+    let fixture = limited_by(&server, &network.address(), json!({"shared": bucket(4, "24h")})).await;
+    for command in ["\r\nEVAL\r\n", "EVALSHA", "EVALSHA"] {
+        network.fail(command, ReplyFault::Lost);
+        assert_eq!(statuses(&fixture, "read", 1).await, [200]);
+        assert!(network.has_failed());
+    }
+    assert_eq!(statuses(&fixture, "read", 2).await, [200, 429]);
 }
 
 #[tokio::test(start_paused = true)]

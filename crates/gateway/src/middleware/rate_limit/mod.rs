@@ -13,12 +13,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use ::redis::Script;
 use skep_config::{
     run_config::{self, RateLimitBucket, ToolRateLimit},
     sha256,
 };
 use skep_mcp::{Method, Rejection};
+use uuid::Uuid;
 
 use self::memory::Memory;
 use crate::{
@@ -26,7 +26,7 @@ use crate::{
     http::ErrorResponse,
     limits,
     message::{Checked, Decision, Exchange, RateLimited, Scope},
-    redis::{Redis, RedisUnavailable},
+    redis::{Redis, RedisUnavailable, Script},
 };
 
 const FIELD: &str = "ratelimit";
@@ -130,9 +130,11 @@ impl RateLimit {
             Counts::Redis { redis, take } => (redis, take),
             Counts::Memory(memory) => return Ok(memory.take(keys, limits, Instant::now())),
         };
-        let arguments: Vec<u64> =
+        let mut arguments: Vec<u64> =
             limits.iter().flat_map(|limit| [limit.tokens.into(), limit.microseconds()]).collect();
-        let empty: usize = redis.run(take, keys, &arguments).await?;
+        arguments.push(crate::limits::COUNTED_CALL);
+        let call = [format!("{}call:{}", self.buckets.prefix, Uuid::new_v4())];
+        let empty: usize = redis.run(take, &[keys, &call[..]].concat(), &arguments).await?;
         Ok(empty.checked_sub(1).filter(|index| *index < limits.len()))
     }
 }

@@ -1,5 +1,9 @@
 -- Takes one token from each bucket, or from none. Answers with the number of the first that is empty, or with 0.
--- KEYS are the buckets. ARGV has, for each, how many tokens it holds and in how many microseconds it fills up.
+-- KEYS are the buckets, and one for the call itself: if the reply is lost, the call is counted again, and takes nothing.
+-- ARGV has, for each bucket, how many tokens it holds and in how many microseconds it fills up, and then for how many milliseconds
+-- the call may be counted again.
+local call, life = table.remove(KEYS), table.remove(ARGV)
+if redis.call('EXISTS', call) == 1 then return 0 end
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local left, empty = {}, 0
@@ -23,4 +27,5 @@ for i, key in ipairs(KEYS) do
   -- Full again long before.
   redis.call('PEXPIRE', key, string.format('%.0f', math.ceil(ARGV[2 * i] / 500)))
 end
+if taken == 1 then redis.call('SET', call, '', 'PX', life) end
 return empty
