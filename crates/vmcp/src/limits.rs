@@ -34,21 +34,27 @@ pub(crate) const BACKEND_TIME: Duration = Duration::from_secs(30);
 pub(crate) const REQUEST_TIMES: u32 = 60;
 /// How many times as long a backend may take until a session is opened, which needs several messages.
 pub(crate) const OPENING_TIMES: u32 = 3;
+/// Of how many requests that a client has given up the ids are known, where replicas share its session.
+pub(crate) const GIVEN_UP_IDS: usize = 32;
 /// The first and the longest pause before a backend is listened to again whose stream has ended. After one that lasted for longer
 /// than that, the first one follows.
 pub(crate) const LISTEN_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) const LISTEN_LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// How often a stream that ends before the response is continued without hearing anything, the pause before unless the backend sets
-/// one, and the least one.
+/// one, and the least and the longest one.
 pub(crate) const RESUME_ATTEMPTS: usize = 3;
 pub(crate) const RESUME_PAUSE: Duration = Duration::from_secs(1);
 pub(crate) const RESUME_LEAST_PAUSE: Duration = Duration::from_millis(100);
+pub(crate) const RESUME_LONGEST_PAUSE: Duration = LISTEN_LONGEST_PAUSE;
 /// The longest id of an event after which a stream is continued.
 pub(crate) const EVENT_ID: usize = 1 << 10;
 /// How many notifications of a backend with HTTP+SSE wait for the reader of one request, and how long its stream waits for one that
 /// reads slowly. Beyond that, they are lost.
 pub(crate) const WAITING_NOTIFICATIONS: usize = 64;
 pub(crate) const READER_TIME: Duration = Duration::from_secs(1);
+/// How long such a backend may send messages for a request that was given up, and that it was sent the cancellation of: what names no
+/// request reaches nobody for so long.
+pub(crate) const GIVEN_UP_TIME: Duration = Duration::from_secs(5);
 /// How long a session lives without being used, unless it is configured.
 pub(crate) const SESSION_LIFE: Duration = Duration::from_secs(30 * 60);
 /// How many messages wait for a client that reads slowly. It loses the stream after that, and can open another.
@@ -77,6 +83,8 @@ pub(crate) const DIFFERENT_CAPABILITIES: usize = 500;
 pub(crate) const INPUT_TIME: Duration = Duration::from_secs(10 * 60);
 /// How many inputs a backend may need at once, and how often for one request.
 pub(crate) const INPUTS: usize = 16;
+/// For how long backends may wait for the client in all, in the time of one request.
+pub(crate) const INPUT_TIME_OF_ALL: Duration = Duration::from_secs(60 * 60);
 pub(crate) const INPUT_ROUNDS: usize = 16;
 /// How many calls wait for input of clients of 2026-07-28, and how many of one caller: the oldest makes room.
 pub(crate) const PARKED_CALLS: usize = 1_000;
@@ -87,6 +95,9 @@ pub(crate) const KEPT_RUN_MARGIN: Duration = Duration::from_secs(60);
 /// How many of them a replica keeps there, and how many of one caller: others go on at this replica only.
 pub(crate) const KEPT_RUNS: usize = PARKED_CALLS;
 pub(crate) const KEPT_RUNS_OF_ONE: Shares = PARKED_CALLS_OF_ONE;
+/// How long it is tried to take such a run while Redis is unavailable, and the pause in between.
+pub(crate) const TAKE_TIME: Duration = Duration::from_secs(10);
+pub(crate) const TAKE_PAUSE: Duration = Duration::from_millis(500);
 /// The pause between looks at Redis for an answer that another replica has received.
 pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// How long a call waits for the user to connect an account on the page that was opened, and how often it looks.

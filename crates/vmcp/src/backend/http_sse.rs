@@ -6,10 +6,12 @@
 
 use std::{
     collections::HashMap,
+    fmt,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use bytes::Bytes;
@@ -20,24 +22,38 @@ use skep_mcp::{Edits, Envelope, Json, Message, Method, Raw};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch},
     task::JoinHandle,
-    time::timeout,
+    time::{Instant, timeout},
 };
 use tracing::debug;
+use uuid::Uuid;
 
 use super::{
-    Backend, BackendError, Caller, Messages,
+    Backend, BackendError, Caller,
     messages::{Events, Head},
     send::declined,
 };
 use crate::limits;
 
 /// The stream of one session.
-#[derive(Debug)]
 pub(super) struct Stream {
+    /// What no other stream has, at whatever replica.
+    pub(super) id: Box<str>,
     /// Where requests are sent.
     endpoint: Uri,
     shared: Arc<Shared>,
     reader: JoinHandle<()>,
+    post: Post,
+}
+
+/// Sends a message to the endpoint.
+type Post = Arc<dyn Fn(Caller, HeaderMap, Bytes) -> Posting + Send + Sync>;
+/// A message on its way, until its response begins.
+type Posting = BoxFuture<'static, Result<(), BackendError>>;
+
+impl fmt::Debug for Stream {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("Stream").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -68,23 +84,76 @@ struct Outlet {
     requests: Arc<Semaphore>,
     /// Whether it had no room for a notification for long.
     is_slow: Arc<AtomicBool>,
+    /// When the reader left.
+    left: Arc<OnceLock<Instant>>,
 }
 
 /// A message that waits for its reader, and its room.
 type QueueItem = (CountedBytes, Option<OwnedSemaphorePermit>);
 
 /// The messages for one reader.
-#[derive(Debug)]
 pub(crate) struct Inbox {
     messages: mpsc::UnboundedReceiver<QueueItem>,
     /// Notified of each piece of the stream that arrives.
     pub(super) heard: watch::Receiver<()>,
+    /// One that has been taken out already.
+    first: Option<QueueItem>,
+    /// The request, if it is still on its way.
+    posting: Option<Posting>,
+    left: Arc<OnceLock<Instant>>,
 }
 
 impl Inbox {
+    /// Sends the request whose messages these are. Some servers respond to it only after they have done it, so a message on the
+    /// stream shows as well that it has arrived.
+    async fn send(&mut self, posting: Posting) -> Result<(), BackendError> {
+        let posting = self.posting.insert(posting);
+        tokio::select! {
+            biased;
+            message = self.messages.recv() => self.first = message,
+            posted = posting => {
+                self.posting = None;
+                return posted;
+            }
+        }
+        Ok(())
+    }
+
     /// The next message, or nothing when there are no more. It may be dropped and called again.
-    pub(super) async fn next(&mut self) -> Option<CountedBytes> {
-        self.messages.recv().await.map(|(message, _room)| message)
+    pub(super) async fn next(&mut self) -> Result<Option<CountedBytes>, BackendError> {
+        if let Some((message, _room)) = self.first.take() {
+            return Ok(Some(message));
+        }
+        let message = match &mut self.posting {
+            None => self.messages.recv().await,
+            Some(posting) => tokio::select! {
+                biased;
+                message = self.messages.recv() => message,
+                posted = posting => {
+                    self.posting = None;
+                    match posted {
+                        // Of what has arrived, the connection may break.
+                        Ok(()) | Err(BackendError::Broken | BackendError::Timeout(_)) => {}
+                        Err(error) => return Err(error),
+                    }
+                    self.messages.recv().await
+                }
+            },
+        };
+        Ok(message.map(|(message, _room)| message))
+    }
+
+    /// The response has arrived: what responds to the request as such has a moment to.
+    pub(super) fn finish(mut self) {
+        if let Some(posting) = self.posting.take() {
+            tokio::spawn(timeout(limits::END_SESSION_TIME, posting));
+        }
+    }
+}
+
+impl Drop for Inbox {
+    fn drop(&mut self) {
+        self.left.set(Instant::now()).ok();
     }
 }
 
@@ -97,8 +166,19 @@ impl Outlet {
             notifications: Arc::new(Semaphore::new(notifications)),
             requests: Arc::new(Semaphore::new(limits::INPUTS)),
             is_slow: Arc::default(),
+            left: Arc::default(),
         };
-        (outlet, Inbox { messages, heard })
+        let left = outlet.left.clone();
+        (outlet, Inbox { messages, heard, first: None, posting: None, left })
+    }
+
+    fn has_reader(&self) -> bool {
+        !self.messages.is_closed()
+    }
+
+    /// Whether the backend may still send something for a request with this reader.
+    fn may_get_messages(&self) -> bool {
+        self.left.get().is_none_or(|left| left.elapsed() < limits::GIVEN_UP_TIME)
     }
 
     /// Puts a message there. Returns whether it was put.
@@ -162,20 +242,53 @@ impl Stream {
             announced.and_then(|data| std::str::from_utf8(data).ok()).ok_or(BackendError::Malformed)?;
         let endpoint = endpoint(&backend.uri, announced.trim()).ok_or(BackendError::Malformed)?;
         let shared = Arc::new(Shared { heard: events.heard.clone(), ..Shared::default() });
-        let (backend, caller, uri) = (backend.clone(), caller.clone(), endpoint.clone());
-        let decline = move |answer: Bytes| {
-            let (backend, caller, uri, headers) =
-                (backend.clone(), caller.clone(), uri.clone(), headers.clone());
+        let (backend, uri) = (backend.clone(), endpoint.clone());
+        let post: Post = Arc::new(move |caller, headers, body| {
+            let (backend, uri) = (backend.clone(), uri.clone());
             async move {
-                let sent = backend.send_to(&uri, &caller, http::Method::POST, headers, answer).await;
-                if let Err(error) = sent {
-                    debug!(backend = &*backend.name, %error, "failed to respond to a backend");
+                let (method, time) = (http::Method::POST, backend.request_time());
+                let head = backend.send_within(time, &uri, &caller, method, headers, body).await?;
+                match head.response.status() {
+                    status if status.is_success() => Ok(()),
+                    StatusCode::NOT_FOUND => Err(BackendError::SessionLost),
+                    status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
+                        Err(BackendError::Unauthenticated(status))
+                    }
+                    status => Err(BackendError::Status(status)),
                 }
             }
             .boxed()
-        };
+        });
+        let (caller, declining) = (caller.clone(), post.clone());
+        let decline = move |answer: Bytes| declining(caller.clone(), headers.clone(), answer);
         let reader = tokio::spawn(read(events, shared.clone(), decline));
-        Ok(Self { endpoint, shared, reader })
+        Ok(Self { id: Uuid::new_v4().to_string().into(), endpoint, shared, reader, post })
+    }
+
+    /// Sends a request, to which the backend may respond nothing at all for this long. Returns the messages for it.
+    pub(super) async fn request(
+        &self,
+        caller: &Caller,
+        headers: HeaderMap,
+        id: &str,
+        body: Bytes,
+        silence: Duration,
+    ) -> Result<Inbox, BackendError> {
+        if self.has_ended() {
+            return Err(BackendError::SessionLost);
+        }
+        let (mut inbox, body) = self.inbox(id, body);
+        let posting = (self.post)(caller.clone(), headers, body);
+        let sent = timeout(silence, inbox.send(posting)).await;
+        let sent = sent.unwrap_or(Err(BackendError::Timeout(silence)));
+        // One that was rejected gets no messages.
+        if matches!(
+            sent,
+            Err(BackendError::SessionLost | BackendError::Unauthenticated(_) | BackendError::Status(_))
+        ) {
+            self.shared.waiting().remove(id);
+        }
+        sent.map(|()| inbox)
     }
 
     /// Where requests are sent.
@@ -189,14 +302,14 @@ impl Stream {
     }
 
     /// The messages for the request with this id, and the request as it is to be sent.
-    pub(super) fn messages(&self, id: &str, body: Bytes) -> (Messages, Bytes) {
-        let (reader, messages) = self.shared.outlet(limits::WAITING_NOTIFICATIONS);
+    fn inbox(&self, id: &str, body: Bytes) -> (Inbox, Bytes) {
+        let (reader, inbox) = self.shared.outlet(limits::WAITING_NOTIFICATIONS);
         let (body, token) = match with_own_token(&body) {
             Some((body, token)) => (body, Some(token)),
             None => (body, None),
         };
         self.shared.in_flight().insert(id.to_owned(), Waiting { reader, token });
-        (Messages::Queue(messages), body)
+        (inbox, body)
     }
 
     /// What is for no request.
@@ -222,10 +335,10 @@ impl Shared {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The requests that still have a reader: those that failed have none.
+    /// The requests that the backend may still be at. Those that were given up have no reader.
     fn in_flight(&self) -> MutexGuard<'_, HashMap<String, Waiting>> {
         let mut waiting = self.waiting();
-        waiting.retain(|_, request| !request.reader.messages.is_closed());
+        waiting.retain(|_, request| request.reader.may_get_messages());
         waiting
     }
 
@@ -246,18 +359,39 @@ impl Shared {
     }
 
     /// Who reads a message, and the message for this reader. Progress names its request; what else is no response belongs to the
-    /// only request in flight, or to none. A ping is answered without anybody.
+    /// only request in flight, or to none. What may belong to one that was given up reaches nobody. A ping is answered without
+    /// anybody.
     fn reader(&self, envelope: &Envelope<'_>, message: &CountedBytes) -> Option<(Outlet, CountedBytes)> {
         let mut waiting = self.in_flight();
         let reader = match (envelope.message(), envelope.method()) {
             (Message::Response { id, .. }, _) => waiting.remove(id?.raw().as_str())?.reader,
             (_, Some(Method::Ping)) => return None,
             (_, Some(Method::Progress)) => return progress(envelope, message, &waiting),
-            _ if waiting.len() == 1 => waiting.values().next()?.reader.clone(),
-            _ => self.listener().clone()?,
+            (_, method) => {
+                let (readers, given_up): (Vec<&Outlet>, Vec<&Outlet>) =
+                    waiting.values().map(|request| &request.reader).partition(|reader| reader.has_reader());
+                if !given_up.is_empty() && !method.is_some_and(is_about_session) {
+                    return None;
+                }
+                match readers[..] {
+                    [only] => only.clone(),
+                    _ => self.listener().clone()?,
+                }
+            }
         };
         Some((reader, message.clone()))
     }
+}
+
+/// Whether a notification is about no request.
+fn is_about_session(method: Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsListChanged
+            | Method::PromptsListChanged
+            | Method::ResourcesListChanged
+            | Method::ResourcesUpdated
+    )
 }
 
 /// A request with its id in place of its progress token, and the token as it was spelled.
@@ -282,15 +416,15 @@ fn progress(
 }
 
 /// Reads the stream to its end. `decline` sends the answer to a request that belongs to nobody.
-async fn read(
-    mut events: Events,
-    shared: Arc<Shared>,
-    decline: impl Fn(Bytes) -> BoxFuture<'static, ()> + Send,
-) {
+async fn read(mut events: Events, shared: Arc<Shared>, decline: impl Fn(Bytes) -> Posting + Send) {
     let mut declining = FuturesUnordered::new();
     loop {
         tokio::select! {
-            Some(()) = declining.next() => {}
+            Some(declined) = declining.next() => {
+                if let Err(error) = declined {
+                    debug!(%error, "failed to respond to a backend");
+                }
+            }
             message = events.next(), if declining.len() < limits::INPUTS => match message {
                 Ok(Some(message)) => declining.extend(shared.dispatch(message).await.map(&decline)),
                 Ok(None) | Err(_) => break,
@@ -325,14 +459,47 @@ fn endpoint(stream: &Uri, announced: &str) -> Option<Uri> {
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn requests_that_fail_leave_nothing_behind() {
+    #[tokio::test(start_paused = true)]
+    async fn requests_that_were_given_up_leave_nothing_behind() {
         let stream = stream();
         for number in 0..100 {
-            drop(stream.messages(&number.to_string(), Bytes::new()));
+            drop(stream.inbox(&number.to_string(), Bytes::new()));
         }
-        let _last = stream.messages("100", Bytes::new());
+        tokio::time::advance(limits::GIVEN_UP_TIME).await;
+        let _last = stream.inbox("100", Bytes::new());
         assert_eq!(stream.shared.waiting().len(), 1);
+    }
+
+    const LOG: &str = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_may_be_for_a_request_that_was_given_up_reaches_nobody() {
+        let stream = stream();
+        let (mut listener, (given_up, _)) = (stream.listen(), stream.inbox("1", Bytes::new()));
+        drop(given_up);
+        let (mut other, _) = stream.inbox("2", Bytes::new());
+        let log = || CountedBytes::from(Bytes::from_static(LOG.as_bytes()));
+        let question = br#"{"jsonrpc":"2.0","id":9,"method":"roots/list"}"#;
+        assert_eq!(stream.shared.dispatch(log()).await, None);
+        assert!(
+            stream.shared.dispatch(Bytes::from_static(question).into()).await.is_some(),
+            "it is declined"
+        );
+        assert!(other.next().now_or_never().is_none() && listener.next().now_or_never().is_none());
+        tokio::time::advance(limits::GIVEN_UP_TIME).await;
+        stream.shared.dispatch(log()).await;
+        assert!(other.next().now_or_never().is_some(), "now it is for the only request");
+    }
+
+    #[tokio::test]
+    async fn what_arrives_on_the_stream_is_read_before_the_request_has_its_own_response() {
+        let stream = stream();
+        let caller = Caller::default();
+        let call = stream.request(&caller, HeaderMap::new(), "1", Bytes::new(), limits::BACKEND_TIME);
+        let response = Bytes::from_static(br#"{"jsonrpc":"2.0","id":1,"result":{}}"#);
+        let (inbox, _) = tokio::join!(call, stream.shared.dispatch(response.clone().into()));
+        let message = inbox.unwrap().next().await.unwrap().unwrap();
+        assert_eq!(message.into_bytes(), response);
     }
 
     #[tokio::test]
@@ -342,9 +509,9 @@ mod tests {
             let body = format!(
                 r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"a","_meta":{{"progressToken":"mine"}}}}}}"#
             );
-            let (messages, sent) = stream.messages(&id.to_string(), body.into());
+            let (inbox, sent) = stream.inbox(&id.to_string(), body.into());
             assert!(String::from_utf8(sent.to_vec()).unwrap().contains(&format!(r#""progressToken":{id}"#)));
-            messages
+            inbox
         };
         let mut calls = [call(1), call(2)];
         let notification = |token: &str, progress: u64| {
@@ -355,25 +522,26 @@ mod tests {
             assert_eq!(stream.shared.dispatch(message.into()).await, None);
         }
         for (call, progress) in calls.iter_mut().zip([5, 7]) {
-            let received = call.next(std::time::Duration::from_secs(5)).await.unwrap().unwrap();
+            let received = call.next().await.unwrap().unwrap();
             assert_eq!(received.into_bytes(), notification(r#""mine""#, progress));
         }
     }
 
     fn stream() -> Stream {
         let reader = tokio::spawn(std::future::pending());
-        Stream { endpoint: Uri::default(), shared: Arc::default(), reader }
+        // Nothing that is sent has a response.
+        let post: Post = Arc::new(|_, _, _| std::future::pending().boxed());
+        Stream { id: "".into(), endpoint: Uri::default(), shared: Arc::default(), reader, post }
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_slow_reader_loses_notifications_and_delays_others_once() {
         let stream = stream();
-        let (mut slow, _) = stream.messages("1", Bytes::new());
+        let (mut slow, _) = stream.inbox("1", Bytes::new());
         let message = |text: &str| CountedBytes::from(Bytes::copy_from_slice(text.as_bytes()));
         let started = tokio::time::Instant::now();
         for _ in 0..10 * limits::WAITING_NOTIFICATIONS {
-            let log = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
-            assert_eq!(stream.shared.dispatch(message(log)).await, None);
+            assert_eq!(stream.shared.dispatch(message(LOG)).await, None);
         }
         assert_eq!(started.elapsed().as_secs(), limits::READER_TIME.as_secs());
         let question = |id: usize| {
@@ -387,9 +555,9 @@ mod tests {
         let response = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
         assert_eq!(stream.shared.dispatch(message(response)).await, None);
         for _ in 0..limits::WAITING_NOTIFICATIONS + limits::INPUTS {
-            slow.next(limits::BACKEND_TIME).await.unwrap().unwrap();
+            slow.next().await.unwrap().unwrap();
         }
-        let last = slow.next(limits::BACKEND_TIME).await.unwrap().unwrap();
+        let last = slow.next().await.unwrap().unwrap();
         assert_eq!(last.into_bytes(), response);
     }
 

@@ -61,6 +61,11 @@ impl Link {
         is_lower
     }
 
+    /// The stream that its requests come on, where only the process that opened it can answer them.
+    pub(crate) fn stream(&self) -> Option<&str> {
+        self.stream.as_ref().map(|stream| &*stream.id)
+    }
+
     /// How requests of this session are written.
     pub(crate) fn form(&self) -> Form<'_> {
         Form { era: self.revision.era(), capabilities: &self.client, log_level: None }

@@ -95,7 +95,7 @@ impl Messages {
             match self {
                 Self::Whole(message) => Ok(message.take()),
                 Self::Events(events) => events.next().await,
-                Self::Queue(messages) => Ok(messages.next().await),
+                Self::Queue(messages) => messages.next().await,
             }
         });
         loop {
@@ -118,8 +118,10 @@ impl Messages {
 
     /// No more messages are expected: the connection is for other requests, if the response ends here.
     pub(crate) fn finish(&mut self) {
-        if let Self::Events(events) = std::mem::replace(self, Self::Whole(None)) {
-            events.body.finish();
+        match std::mem::replace(self, Self::Whole(None)) {
+            Self::Whole(_) => {}
+            Self::Events(events) => events.body.finish(),
+            Self::Queue(messages) => messages.finish(),
         }
     }
 }
@@ -147,7 +149,7 @@ impl Listening {
     pub(crate) async fn next(&mut self) -> Option<Bytes> {
         let next = match self {
             Self::Events(events) => events.next().await.ok().flatten(),
-            Self::Queue(messages) => messages.next().await,
+            Self::Queue(messages) => messages.next().await.ok().flatten(),
         };
         next.map(CountedBytes::into_bytes)
     }
@@ -240,7 +242,8 @@ impl Place {
             let is_usable = !id.is_empty() && id.len() <= limits::EVENT_ID;
             self.id = HeaderValue::from_bytes(id).ok().filter(|_| is_usable);
         }
-        self.pause = event.retry().map(Duration::from_millis).or(self.pause);
+        let pause = event.retry().map(|pause| Duration::from_millis(pause).min(limits::RESUME_LONGEST_PAUSE));
+        self.pause = pause.or(self.pause);
     }
 }
 

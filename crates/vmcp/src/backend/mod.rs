@@ -245,8 +245,6 @@ impl Backend {
         self.send_to(&self.uri, caller, method, headers, body).await
     }
 
-    /// Authenticates a request, which has all other headers, and sends it. A token that was issued for the backend may have been
-    /// revoked since.
     async fn send_to(
         &self,
         uri: &Uri,
@@ -255,20 +253,36 @@ impl Backend {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Head, BackendError> {
+        self.send_within(self.timeout, uri, caller, method, headers, body).await
+    }
+
+    /// Authenticates a request, which has all other headers, and sends it. Its response must begin in this time. A token that was
+    /// issued for the backend may have been revoked since.
+    async fn send_within(
+        &self,
+        time: Duration,
+        uri: &Uri,
+        caller: &Caller,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Head, BackendError> {
         let credential = self.credentials.of(caller).await?;
-        let head = self.send_with(&credential, uri, method.clone(), headers.clone(), body.clone()).await?;
+        let head =
+            self.send_with(&credential, time, uri, method.clone(), headers.clone(), body.clone()).await?;
         if head.response.status() != StatusCode::UNAUTHORIZED
             || !self.credentials.forget(caller, &credential).await
         {
             return Ok(head);
         }
         let credential = self.credentials.of(caller).await?;
-        self.send_with(&credential, uri, method, headers, body).await
+        self.send_with(&credential, time, uri, method, headers, body).await
     }
 
     async fn send_with(
         &self,
         authentication: &Authentication,
+        time: Duration,
         uri: &Uri,
         method: Method,
         mut headers: HeaderMap,
@@ -287,9 +301,9 @@ impl Backend {
             *request.headers_mut() = headers;
             request
         };
-        let deadline = tokio::time::Instant::now() + self.timeout;
+        let deadline = tokio::time::Instant::now() + time;
         let sent = tokio::time::timeout_at(deadline, self.client.send(uri, request)).await;
-        let response = sent.map_err(|_| BackendError::Timeout(self.timeout))??;
+        let response = sent.map_err(|_| BackendError::Timeout(time))??;
         Ok(Head { response, deadline })
     }
 }

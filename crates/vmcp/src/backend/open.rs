@@ -86,7 +86,10 @@ impl Backend {
             BackendTransport::StreamableHttp => None,
         };
         let (session, mut messages) = match &stream {
-            Some(stream) => (None, self.post_to(stream, caller, headers, &id, body.into()).await?),
+            Some(stream) => {
+                let inbox = stream.request(caller, headers, &id, body.into(), self.timeout).await?;
+                (None, Messages::Queue(inbox))
+            }
             None => {
                 let head = self.post(caller, headers, body.into()).await?;
                 let session = head.response.headers().get(MCP_SESSION_ID).cloned();

@@ -55,6 +55,20 @@ impl Questions {
         self.0.borrow().iter().any(|question| question.progress.as_deref() == Some(token.as_str()))
     }
 
+    /// Completes when this one is no longer open.
+    pub(crate) async fn ended(&self, id: &str) {
+        let mut changes = self.0.subscribe();
+        loop {
+            changes.mark_unchanged();
+            let until = self.0.borrow().iter().find(|question| *question.id == *id).map(|open| open.until);
+            let Some(until) = until.filter(|until| *until > Instant::now()) else { return };
+            tokio::select! {
+                _ = changes.changed() => {}
+                () = sleep_until(until) => return,
+            }
+        }
+    }
+
     pub(crate) fn are_open(&self) -> bool {
         self.end_of_last().is_some()
     }

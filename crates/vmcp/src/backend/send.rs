@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
+use skep_gateway::sessions::is_lost;
 use skep_mcp::{Envelope, Id, Message, Method, Outcome, Raw};
 use tracing::debug;
 
@@ -45,30 +46,24 @@ impl Backend {
             let id = Envelope::parse(&body)
                 .ok()
                 .and_then(|envelope| Some(envelope.id()?.raw().as_str().to_owned()));
-            return self.post_to(stream, caller, headers, &id.unwrap_or_default(), body).await;
+            let id = id.unwrap_or_default();
+            return stream.request(caller, headers, &id, body, self.timeout).await.map(Messages::Queue);
         }
         let head = self.post(caller, headers, body).await?;
         let status = head.response.status();
-        // Some servers say so with the status of a malformed request.
-        if matches!(status, StatusCode::NOT_FOUND | StatusCode::BAD_REQUEST)
-            && link.session.is_some()
-            && self.has_lost(link, caller, status).await
-        {
+        if link.session.is_some() && is_lost(status, self.ping(link, caller)).await {
             return Err(BackendError::SessionLost);
         }
         Messages::of(head, &self.budget_of(caller), self.timeout).await
     }
 
-    /// Whether the backend responds to everything in this session with this status.
-    async fn has_lost(&self, link: &Link, caller: &Caller, status: StatusCode) -> bool {
-        let ping = async {
-            let (_, body) = self.own("ping", None, link)?;
-            let request = OutgoingRequest::new("ping", body);
-            let mut headers = self.headers(caller);
-            link.request_headers(&mut headers, &request);
-            self.post(caller, headers, request.body).await
-        };
-        ping.await.is_ok_and(|head| head.response.status() == status)
+    /// The status of the response to a ping, if there is one.
+    async fn ping(&self, link: &Link, caller: &Caller) -> Option<StatusCode> {
+        let (_, body) = self.own("ping", None, link).ok()?;
+        let request = OutgoingRequest::new("ping", body);
+        let mut headers = self.headers(caller);
+        link.request_headers(&mut headers, &request);
+        self.post(caller, headers, request.body).await.ok().map(|head| head.response.status())
     }
 
     /// Sends a notification, or a response to the backend.
@@ -168,30 +163,6 @@ impl Backend {
     /// The id of a request of the virtual server itself. Those of clients' requests are numbers.
     pub(super) fn own_id(&self) -> String {
         format!("\"skep-{}\"", self.number.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// Sends a request whose response comes on the stream of the session.
-    pub(super) async fn post_to(
-        &self,
-        stream: &http_sse::Stream,
-        caller: &Caller,
-        headers: HeaderMap,
-        id: &str,
-        body: Bytes,
-    ) -> Result<Messages, BackendError> {
-        if stream.has_ended() {
-            return Err(BackendError::SessionLost);
-        }
-        let (messages, body) = stream.messages(id, body);
-        let head = self.send_to(&stream.endpoint(), caller, http::Method::POST, headers, body).await?;
-        match head.response.status() {
-            status if status.is_success() => Ok(messages),
-            StatusCode::NOT_FOUND => Err(BackendError::SessionLost),
-            status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                Err(BackendError::Unauthenticated(status))
-            }
-            status => Err(BackendError::Status(status)),
-        }
     }
 
     pub(super) async fn post(

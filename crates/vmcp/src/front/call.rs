@@ -265,6 +265,9 @@ impl Front {
         in_flight: &InFlight,
     ) -> Running {
         Running {
+            session: request.session.clone(),
+            records: self.records.clone(),
+            of_client: request.id.into(),
             backend: backend.clone(),
             link: link.clone(),
             caller: request.caller.clone(),

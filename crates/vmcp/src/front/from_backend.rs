@@ -86,22 +86,38 @@ pub(super) fn capability(method: Method) -> Option<&'static str> {
 }
 
 /// The id of a backend's request for the client, from which any replica knows where the response belongs.
-pub(super) fn request_id(backend: &str, id: &str) -> String {
-    format!("{}.{}", URL_SAFE_NO_PAD.encode(backend), URL_SAFE_NO_PAD.encode(id))
+pub(super) fn request_id(backend: &Backend, link: &Link, id: &str) -> String {
+    let [backend, id] = [&*backend.name, id].map(|text| URL_SAFE_NO_PAD.encode(text));
+    match link.stream() {
+        // Each replica has another stream, where a backend may use the same ids.
+        Some(stream) => format!("{backend}.{id}.{stream}"),
+        None => format!("{backend}.{id}"),
+    }
 }
 
-/// The backend and the id of its request.
-pub(super) fn parsed_request_id(id: &str) -> Option<(String, String)> {
-    let (backend, id) = id.split_once('.')?;
-    let decoded = |text: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok();
-    Some((decoded(backend)?, decoded(id)?))
+/// What such an id says.
+pub(super) struct RequestId<'a> {
+    pub(super) backend: String,
+    /// The id that the backend gave it, as it is spelled.
+    pub(super) id: String,
+    /// The stream that it came on, of a backend with HTTP+SSE.
+    pub(super) stream: Option<&'a str>,
+}
+
+impl<'a> RequestId<'a> {
+    pub(super) fn parse(text: &'a str) -> Option<Self> {
+        let mut parts = text.splitn(3, '.');
+        let mut decoded = || String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok();
+        let (backend, id) = (decoded()?, decoded()?);
+        Some(Self { backend, id, stream: parts.next() })
+    }
 }
 
 /// The notification that a backend no longer waits for a response, to the client that has its request.
 pub(super) fn withdrawn(envelope: &Envelope<'_>, backend: &Backend, link: &Link) -> Option<Bytes> {
     let id = envelope.params()?.get("requestId")?;
     let was_asked = link.questions.end(id.as_str());
-    let known = request_id(&backend.name, id.as_str());
+    let known = request_id(backend, link, id.as_str());
     let edits = Edits::of(envelope.bytes()).replace(id, Json::Text(&known));
     edits.bytes().ok().map(Bytes::from).filter(|_| was_asked)
 }

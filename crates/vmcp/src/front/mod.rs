@@ -21,6 +21,7 @@ mod own;
 mod pages;
 mod parameters;
 mod process;
+mod question;
 mod received;
 mod relay;
 mod relays;
@@ -95,7 +96,7 @@ pub(crate) struct Front {
     authorization_server: Option<Arc<dyn AuthorizationServer>>,
     sessions: Arc<Memory<Known>>,
     /// Sessions that all replicas see.
-    records: Option<Records>,
+    records: Option<Arc<Records>>,
     /// The sessions at backends of callers that have none here, since 2026-07-28.
     stateless: Arc<Memory<Known>>,
     parked: Arc<ParkedCalls>,
@@ -263,7 +264,7 @@ impl Front {
             authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
             kept: records.as_ref().map(|records| Arc::new(KeptRuns::new(records, &seal))),
-            records,
+            records: records.map(Arc::new),
             stateless: Arc::new(Memory::new(session_life)),
             parked: Arc::new(ParkedCalls::new()),
             presence: Presence::new(),

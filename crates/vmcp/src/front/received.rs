@@ -7,19 +7,21 @@ use serde_json::json;
 use skep_gateway::{
     http::{Body, response},
     message::Exchange,
+    sessions::RedisUnavailable,
 };
 use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw, Rejection};
 
 use super::{
     Front,
-    from_backend::parsed_request_id,
+    from_backend::RequestId,
+    question::place,
     subscribe::report,
     workflow::{PassedOn, QUESTION},
 };
 use crate::{
     backend::{Backend, Caller, Link},
     limits,
-    session::{Cancelled, ClientSession, shared_id},
+    session::{Cancelled, ClientSession},
 };
 
 /// The code of JSON-RPC for what is no valid request.
@@ -67,47 +69,49 @@ impl Front {
         }
         let Some(id_text) = id.raw().as_text() else { return accepted };
         if id_text.starts_with(QUESTION) {
-            return self.return_answer(session, &id_text, envelope).await.unwrap_or(accepted);
+            let passed_on = self.pass_answer_on(session, &id_text, envelope.bytes()).await;
+            return rejection(passed_on).unwrap_or(accepted);
         }
-        let Some((backend, original)) = parsed_request_id(&id_text) else { return accepted };
-        let (Some(backend), Some(original)) = (self.views.backend(&backend), Raw::spelled(&original)) else {
+        let Some(asked) = RequestId::parse(&id_text) else { return accepted };
+        let (Some(backend), Some(original)) = (self.views.backend(&asked.backend), Raw::spelled(&asked.id))
+        else {
             return accepted;
         };
         let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(original));
-        if let (Some(link), Ok(body)) = (session.links.existing(&backend, caller).await, edits.bytes()) {
-            link.questions.end(original.as_str());
-            report(&backend, backend.notify(&link, caller, body.into()).await);
+        let Ok(answer) = edits.bytes() else { return accepted };
+        let here = session.links.opened(&backend.name);
+        let here = here.filter(|link| link.stream() == asked.stream && link.questions.end(&asked.id));
+        if let Some(link) = here {
+            report(&backend, backend.notify(&link, caller, answer.into()).await);
+            return accepted;
         }
-        accepted
+        let Some(shared) = session.links.shared() else { return accepted };
+        // Any replica can respond to a backend that has sessions. The one that waits only learns that it was done.
+        let is_passed_on = asked.stream.is_some();
+        let passed_on = if is_passed_on { &*answer } else { b"{}" };
+        match self.pass_answer_on(session, &place(shared, &id_text), passed_on).await {
+            // It was answered already.
+            Ok(PassedOn::NoQuestion) => accepted,
+            passed_on if is_passed_on => rejection(passed_on).unwrap_or(accepted),
+            _ => {
+                if let Some(link) = session.links.existing(&backend, caller).await {
+                    report(&backend, backend.notify(&link, caller, answer.into()).await);
+                }
+                accepted
+            }
+        }
     }
 
-    /// Passes the answer to a question of a workflow on to the replica that waits for it. Returns the error if none does.
-    async fn return_answer(
+    /// Passes the answer to a question on to the replica that waits for it.
+    async fn pass_answer_on(
         &self,
         session: &ClientSession,
         question: &str,
-        envelope: &Envelope<'_>,
-    ) -> Option<Response<Body>> {
-        let passed_on = match &self.kept {
-            Some(runs) => runs.pass_on(session, question, envelope.bytes()).await,
+        answer: &[u8],
+    ) -> Result<PassedOn, RedisUnavailable> {
+        match &self.kept {
+            Some(runs) => runs.pass_on(session, question, answer).await,
             None => Ok(PassedOn::NoQuestion),
-        };
-        let rejected = |status, message: &str| {
-            let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
-            Some(response::json(status, error.to_string()))
-        };
-        match passed_on {
-            Ok(PassedOn::Yes) => None,
-            Ok(PassedOn::NoQuestion) => rejected(
-                StatusCode::BAD_REQUEST,
-                "no workflow waits for this answer: it was answered, its time has passed, or the server of the \
-                 question has ended; call the tool again",
-            ),
-            Ok(PassedOn::TooLarge) => {
-                let limit = limits::KEPT_RUN >> 10;
-                rejected(StatusCode::PAYLOAD_TOO_LARGE, &format!("an answer may have {limit} KiB"))
-            }
-            Err(_) => Some(response::error(&Rejection::Unavailable("session store"), None)),
         }
     }
 
@@ -132,7 +136,7 @@ impl Front {
             }
             return;
         }
-        let Some(there) = session.links.shared().and_then(|_| shared_id(id.as_str())) else { return };
+        let Some(there) = session.links.shared_id(id.as_str()) else { return };
         let backends = self.views.backends();
         join_all(backends.values().map(async |backend| {
             if let Some(link) = session.links.existing(backend, caller).await {
@@ -154,5 +158,26 @@ impl Front {
                 report(&backend, backend.notify(&link, caller, body).await);
             }
         }
+    }
+}
+
+/// The response to an answer that nobody gets.
+fn rejection(passed_on: Result<PassedOn, RedisUnavailable>) -> Option<Response<Body>> {
+    let rejected = |status, message: &str| {
+        let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
+        Some(response::json(status, error.to_string()))
+    };
+    match passed_on {
+        Ok(PassedOn::Yes) => None,
+        Ok(PassedOn::NoQuestion) => rejected(
+            StatusCode::BAD_REQUEST,
+            "no workflow waits for this answer: it was answered, its time has passed, or the server of the \
+                 question has ended; call the tool again",
+        ),
+        Ok(PassedOn::TooLarge) => {
+            let limit = limits::KEPT_RUN >> 10;
+            rejected(StatusCode::PAYLOAD_TOO_LARGE, &format!("an answer may have {limit} KiB"))
+        }
+        Err(_) => Some(response::error(&Rejection::Unavailable("session store"), None)),
     }
 }

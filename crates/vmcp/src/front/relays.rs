@@ -10,7 +10,8 @@ use tracing::debug;
 use super::{
     AbortOnDrop, Front,
     announce::Listener,
-    from_backend::{for_client, for_session, readdressed, request_id, retagged, withdrawn},
+    from_backend::{for_client, for_session, readdressed, retagged, withdrawn},
+    question::Question,
 };
 use crate::{
     backend::{Backend, BackendError, Interest, Link, Place},
@@ -93,7 +94,7 @@ impl Front {
                         }
                         has_listened = true;
                         while let Some(message) = events.next().await {
-                            pass_on(&message, listener, backend, &link).await;
+                            self.pass_on(&message, listener, backend, &link).await;
                         }
                         place = events.place();
                     }
@@ -124,6 +125,32 @@ impl Front {
             }
         }
     }
+
+    /// Passes on a message that belongs to no request.
+    async fn pass_on(&self, message: &Bytes, listener: &Listener, backend: &Arc<Backend>, link: &Arc<Link>) {
+        let Ok(envelope) = Envelope::parse(message) else { return };
+        let session = &listener.session;
+        match envelope.message() {
+            Message::Notification { .. } if envelope.method() == Some(Method::Cancelled) => {
+                withdrawn(&envelope, backend, link).into_iter().for_each(|message| session.send(message));
+            }
+            Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
+                let is_same = link.revision.era() == Era::Legacy;
+                let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
+                message.into_iter().for_each(|message| session.send(message));
+            }
+            Message::Request { id, .. }
+                if for_session(&envelope, session) && link.questions.ask(&envelope) =>
+            {
+                let (caller, id) = (&listener.caller, id.raw().as_str());
+                let asked = Question { session, backend, link, caller, id };
+                let id = asked.announced(self.kept.as_ref()).await;
+                readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
+            }
+            Message::Request { .. } => backend.decline(link, &listener.caller, &envelope).await,
+            _ => {}
+        }
+    }
 }
 
 /// Completes when a session at a backend has been replaced by another.
@@ -138,26 +165,5 @@ async fn replaced(
         if opened.changed().await.is_err() {
             std::future::pending().await
         }
-    }
-}
-
-async fn pass_on(message: &Bytes, listener: &Listener, backend: &Backend, link: &Link) {
-    let Ok(envelope) = Envelope::parse(message) else { return };
-    let session = &listener.session;
-    match envelope.message() {
-        Message::Notification { .. } if envelope.method() == Some(Method::Cancelled) => {
-            withdrawn(&envelope, backend, link).into_iter().for_each(|message| session.send(message));
-        }
-        Message::Notification { .. } if for_client(&envelope, session, backend, session.level()) => {
-            let is_same = link.revision.era() == Era::Legacy;
-            let message = if is_same { Some(message.clone()) } else { retagged(&envelope, None) };
-            message.into_iter().for_each(|message| session.send(message));
-        }
-        Message::Request { id, .. } if for_session(&envelope, session) && link.questions.ask(&envelope) => {
-            let id = request_id(&backend.name, id.raw().as_str());
-            readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
-        }
-        Message::Request { .. } => backend.decline(link, &listener.caller, &envelope).await,
-        _ => {}
     }
 }

@@ -2,20 +2,26 @@
 
 use std::sync::Arc;
 
+use skep_gateway::sessions::Records;
 use skep_mcp::{Era, Raw};
 
+use super::sessions::store;
 use crate::{
     backend::{Backend, BackendError, Caller, Link},
-    session::{Cancellation, InFlight},
+    session::{Cancellation, ClientSession, InFlight},
 };
 
 /// A request that runs at a backend. If this is dropped before it has ended, for whatever reason, a backend of the older era is sent
 /// that it is cancelled. Another one sees that its response is not read.
 pub(super) struct Running {
+    pub(super) session: Arc<ClientSession>,
+    /// Where other replicas see the session.
+    pub(super) records: Option<Arc<Records>>,
     pub(super) backend: Arc<Backend>,
     pub(super) link: Arc<Link>,
     pub(super) caller: Caller,
-    /// Its id there, as it is spelled.
+    /// The client's id, and the id there, as they are spelled.
+    pub(super) of_client: Box<str>,
     pub(super) id: String,
     pub(super) cancellation: Arc<Cancellation>,
     pub(super) has_ended: bool,
@@ -43,16 +49,21 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let is_known = self.has_ended || self.cancellation.is_told();
-        if is_known || self.link.revision.era() == Era::Modern {
+        // Without a runtime, the process ends.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        if self.has_ended {
+            return;
+        }
+        if self.session.give_up(&self.of_client, &self.id) {
+            let (session, records) = (self.session.clone(), self.records.clone());
+            runtime.spawn(async move { store(records.as_deref(), &session).await });
+        }
+        if self.cancellation.is_told() || self.link.revision.era() == Era::Modern {
             return;
         }
         let (backend, link, caller) = (self.backend.clone(), self.link.clone(), self.caller.clone());
         let body = cancelled(&self.id);
-        // Without a runtime, the process ends.
-        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move { backend.notify(&link, &caller, body.into()).await });
-        }
+        runtime.spawn(async move { backend.notify(&link, &caller, body.into()).await });
     }
 }
 

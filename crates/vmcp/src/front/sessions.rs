@@ -156,10 +156,7 @@ impl Front {
 
     /// Stores what has changed of a session, for other replicas.
     pub(super) async fn store(&self, session: &ClientSession) {
-        let (Some(records), Some(id)) = (&self.records, session.links.shared()) else { return };
-        if records.change(id, &session.record().to_bytes()).await.is_err() {
-            debug!("a session could not be stored");
-        }
+        store(self.records.as_deref(), session).await;
     }
 
     pub(super) async fn end_session(&self, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
@@ -175,6 +172,14 @@ impl Front {
             self.sessions.remove(id);
         }
         Ok(response::empty(StatusCode::OK))
+    }
+}
+
+/// Stores what has changed of a session, for other replicas.
+pub(super) async fn store(records: Option<&Records>, session: &ClientSession) {
+    let (Some(records), Some(id)) = (records, session.links.shared()) else { return };
+    if records.change(id, &session.record().to_bytes()).await.is_err() {
+        debug!("a session could not be stored");
     }
 }
 

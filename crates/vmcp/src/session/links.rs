@@ -12,7 +12,10 @@ use serde_json::Value;
 use skep_mcp::Era;
 use tokio::sync::{Notify, watch};
 
-use super::slot::{Ended, LinkOpener, Slot};
+use super::{
+    given_up::GivenUp,
+    slot::{Ended, LinkOpener, Slot},
+};
 use crate::backend::{Backend, BackendError, Caller, Link, Resumable};
 
 /// A request without a response yet.
@@ -54,9 +57,11 @@ pub(crate) enum Numbering {
 /// The longest id of a client that is a part of the id at a backend.
 const SHARED_ID: usize = 128;
 
-/// The id at a backend of a client's request, both as they are spelled, where replicas share its session.
-pub(crate) fn shared_id(id: &str) -> Option<Box<str>> {
-    (id.len() <= SHARED_ID).then(|| Value::from(format!("of-client-{id}")).to_string().into())
+/// The id at a backend of a client's request, both as they are spelled, where replicas share its session. Requests with this id may
+/// have been given up before.
+fn shared_id(id: &str, given_up: u64) -> Option<Box<str>> {
+    let again = if given_up == 0 { String::new() } else { format!("-{given_up}") };
+    (id.len() <= SHARED_ID).then(|| Value::from(format!("of-client-{id}{again}")).to_string().into())
 }
 
 /// A request that was cancelled.
@@ -74,6 +79,8 @@ pub(crate) struct Links {
     in_flight: Mutex<HashMap<Box<str>, Forwarded>>,
     /// Sessions that another replica has opened.
     resumable: Mutex<BTreeMap<String, Resumable>>,
+    /// Requests to which a backend may still respond.
+    pub(super) given_up: GivenUp,
     opener: Arc<LinkOpener>,
 }
 
@@ -83,6 +90,7 @@ impl Links {
             slots: Mutex::default(),
             in_flight: Mutex::default(),
             resumable: Mutex::default(),
+            given_up: GivenUp::default(),
             opener: Arc::new(LinkOpener {
                 client,
                 era,
@@ -191,13 +199,18 @@ impl Links {
         let mut in_flight = self.in_flight();
         let is_shared = numbering == Numbering::Shared && self.shared().is_some();
         // No two requests in flight may have one id, whatever the client does.
-        let shared = shared_id(id).filter(|_| is_shared && !in_flight.contains_key(id));
+        let shared = self.shared_id(id).filter(|_| is_shared && !in_flight.contains_key(id));
         let there = shared.unwrap_or_else(|| number.to_string().into());
         let cancellation = Arc::new(Cancellation::default());
         let forwarded =
             Forwarded { backend: backend.clone(), id: there.clone(), cancellation: cancellation.clone() };
         in_flight.insert(id.into(), forwarded);
         (there, cancellation)
+    }
+
+    /// The id at a backend of a request that another replica may have sent there.
+    pub(crate) fn shared_id(&self, id: &str) -> Option<Box<str>> {
+        shared_id(id, self.given_up.times(id)).filter(|_| self.shared().is_some())
     }
 
     /// The same for a request that is sent again, whose backend has it already.

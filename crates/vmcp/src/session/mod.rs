@@ -1,6 +1,7 @@
 //! A client's session, with one session at each backend that it uses.
 
 mod capabilities;
+mod given_up;
 mod links;
 mod outbox;
 mod presence;
@@ -24,7 +25,7 @@ use crate::{
     limits,
 };
 pub(crate) use capabilities::AllCapabilities;
-pub(crate) use links::{Cancellation, Cancelled, Links, Numbering, shared_id};
+pub(crate) use links::{Cancellation, Cancelled, Links, Numbering};
 pub(crate) use outbox::{Outbox, Queue};
 pub(crate) use presence::{Presence, Present};
 pub(crate) use record::Record;
@@ -182,6 +183,7 @@ impl ClientSession {
             capabilities: self.capabilities.to_string(),
             level: self.level(),
             subscriptions: self.subscriptions(),
+            given_up: self.links.given_up.to_text(),
             links: self.links.resumable_by_others(),
         }
     }
@@ -192,6 +194,7 @@ impl ClientSession {
         state.level = record.level;
         state.subscriptions = record.subscriptions.into_iter().collect();
         drop(state);
+        record.given_up.iter().for_each(|known| self.links.given_up.merge(known));
         self.links.set_resumable(record.links);
     }
 
@@ -212,6 +215,15 @@ impl ClientSession {
         let there = before.there.clone();
         let cancellation = self.links.begin_again(id, backend, &there);
         InFlight { session: self.clone(), id: id.into(), number: before.number, there, cancellation }
+    }
+
+    /// A backend may still respond to a request that has this id there. Returns whether other replicas must know that.
+    pub(crate) fn give_up(&self, id: &str, there: &str) -> bool {
+        let is_shared = self.links.shared_id(id).as_deref() == Some(there);
+        if is_shared {
+            self.links.given_up.add(id);
+        }
+        is_shared
     }
 
     /// Expects the response to a request with this id, as it is spelled.

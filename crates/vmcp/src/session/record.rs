@@ -17,6 +17,7 @@ const OWNER: &str = "skep.owner";
 const CAPABILITIES: &str = "skep.capabilities";
 const LEVEL: &str = "skep.level";
 const SUBSCRIPTIONS: &str = "skep.subscriptions";
+const GIVEN_UP: &str = "skep.given-up";
 
 /// What is stored of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) capabilities: String,
     pub(crate) level: Option<Level>,
     pub(crate) subscriptions: Vec<Box<str>>,
+    /// The requests that were given up, if there are any.
+    pub(crate) given_up: Option<String>,
     /// The sessions at backends.
     pub(crate) links: BTreeMap<String, Resumable>,
 }
@@ -39,6 +42,7 @@ impl Record {
             (CAPABILITIES.to_owned(), self.capabilities.clone()),
         ]);
         map.extend(self.level.map(|level| (LEVEL.to_owned(), level.name().to_owned())));
+        map.extend(self.given_up.iter().map(|known| (GIVEN_UP.to_owned(), known.clone())));
         if !self.subscriptions.is_empty() {
             let list: Vec<Value> = self.subscriptions.iter().map(|uri| (**uri).into()).collect();
             map.insert(SUBSCRIPTIONS.to_owned(), Value::Array(list).to_string());
@@ -65,6 +69,7 @@ impl Record {
             capabilities: map.get(CAPABILITIES)?.clone(),
             level: map.get(LEVEL).and_then(|level| Level::named(level)),
             subscriptions: subscriptions.unwrap_or_default(),
+            given_up: map.get(GIVEN_UP).cloned(),
             links: map.iter().filter_map(link).collect(),
         })
     }
@@ -82,6 +87,7 @@ mod tests {
             capabilities: r#"{"roots":{}}"#.into(),
             level: Level::named("info"),
             subscriptions: vec!["kit://a,b".into()],
+            given_up: Some(r#"[["7",1]]"#.into()),
             links: BTreeMap::from([("alpha".into(), link)]),
         };
         assert_eq!(Record::parse(&record.to_bytes()), Some(record.clone()));
@@ -90,7 +96,13 @@ mod tests {
             (&written[BACKENDS], &written["vmcp.backend.session.alpha"]),
             (&"alpha".into(), &"s1".into())
         );
-        let empty = Record { level: None, subscriptions: Vec::new(), links: BTreeMap::new(), ..record };
+        let empty = Record {
+            level: None,
+            subscriptions: Vec::new(),
+            given_up: None,
+            links: BTreeMap::new(),
+            ..record
+        };
         assert_eq!(Record::parse(&empty.to_bytes()), Some(empty));
     }
 

@@ -152,6 +152,42 @@ async fn a_cancellation_reaches_a_backend_from_another_replica() {
 }
 
 #[tokio::test]
+async fn an_id_that_a_client_uses_again_for_another_call_is_another_one_at_the_backend() {
+    let (redis, backend) = (Redis::start().await, Scripted::start(Speaks::Legacy).await);
+    let storage = format!(
+        "operational: {{timeouts: {{default: 500ms}}}}\nsessionStorage: {{provider: redis, address: \"{}\"}}\n",
+        redis.address()
+    );
+    let urls = [("a", backend.url())];
+    let first = Server::with_urls(&urls, &storage, None).await;
+    let second = Server::with_urls(&urls, &storage, None).await;
+    let client = first.client().await;
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        // All calls of this client have the same id.
+        let (failed, call) = tokio::join!(client.request("tools/call", params()), backend.next("tools/call"));
+        assert!(text(&failed).0.contains("it sent nothing within"), "{failed}");
+        is_told(&backend, &call).await;
+        seen.push(call.message["id"].clone());
+    }
+    assert_ne!(seen[0], seen[1]);
+    // Other replicas learn it with the session, soon, and can still cancel the call.
+    let other = client.at(second.address);
+    loop {
+        let script = async {
+            let call = backend.next("tools/call").await;
+            cancel(&client).await;
+            is_told(&backend, &call).await;
+            call.message["id"].clone()
+        };
+        let (_, id) = tokio::join!(other.request("tools/call", params()), script);
+        if !seen.contains(&id) {
+            break;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_call_with_a_response_is_not_cancelled() {
     let backend = Backend::start().await;
     let server = Server::before(&[("a", &backend)], "").await;

@@ -179,8 +179,12 @@ impl Client {
 
     /// The rest of a stream whose last event was this.
     pub(crate) async fn listen_after(&self, event: &str) -> Events {
+        Events::new(self.send_after(event).await)
+    }
+
+    pub(crate) async fn send_after(&self, event: &str) -> Response<Incoming> {
         let client = Self { last_event: Some(event.to_owned()), ..self.at(self.address) };
-        Events::new(client.send(Method::GET, None).await)
+        client.send(Method::GET, None).await
     }
 
     /// The response to a request, whatever comes before it.

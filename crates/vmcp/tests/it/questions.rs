@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
+use skep_testkit::Redis;
 
 use crate::{
     Server,
@@ -72,6 +73,125 @@ async fn what_a_backend_sends_beside_its_question_does_not_end_the_time_of_the_u
     };
     let (response, ()) = in_fast_time(async { tokio::join!(called, script) }).await;
     assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn a_backend_that_responds_to_a_request_only_when_it_is_done_can_ask_and_answer_before() {
+    let backend = Scripted::start(Speaks::Servlet).await;
+    let config = Server::config(&[("a", backend.url())], TIMES).replace("streamable-http", "sse");
+    let server = Server::of(&config, None, None).await;
+    let client = Client::start(server.address, json!({"elicitation": {}})).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send(question("e1"));
+        assert_eq!(backend.next("").await.message["id"], "e1");
+        call.send(json!({"jsonrpc": "2.0", "id": call.message["id"], "result": done()}));
+        call
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        let question = events.next().await.unwrap();
+        answer(&client, &question).await;
+        events.next().await.unwrap()
+    };
+    let (response, _held) = tokio::join!(called, script);
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_twice_reaches_the_backend_once() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let (_server, client, _) = server(&backend).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send(question("e1"));
+        assert_eq!(backend.next("").await.message["id"], "e1");
+        call.send(question("e2"));
+        assert_eq!(backend.next("").await.message["id"], "e2", "the first answer came once");
+        call.result(done());
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        for _ in 0..2 {
+            let question = events.next().await.unwrap();
+            answer(&client, &question).await;
+            answer(&client, &question).await;
+        }
+        events.next().await.unwrap()
+    };
+    let (response, ()) = tokio::join!(called, script);
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn a_backend_that_always_has_a_question_does_not_hold_its_call_for_ever() {
+    let backend = Scripted::start(Speaks::Legacy).await;
+    let (_server, client, _) = server(&backend).await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        for number in 0_u64.. {
+            call.send(question(&number.to_string()));
+            tokio::time::sleep(Duration::from_secs(300)).await;
+        }
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        loop {
+            let message = events.next().await.unwrap();
+            if message.get("result").is_some() {
+                return message;
+            }
+        }
+    };
+    let response = in_fast_time(async {
+        tokio::select! {
+            response = called => response,
+            () = script => unreachable!(),
+        }
+    });
+    let response = response.await;
+    assert_eq!(text(&response), ("backend a: it has not completed the request within 3600 s", true));
+}
+
+/// Two replicas that share their sessions.
+async fn replicas(backend: &Scripted, transport: &str) -> (Redis, [Server; 2]) {
+    let redis = Redis::start().await;
+    let more = format!("{TIMES}sessionStorage: {{provider: redis, address: \"{}\"}}\n", redis.address());
+    let config = Server::config(&[("a", backend.url())], &more).replace("streamable-http", transport);
+    let [first, second] = [Server::of(&config, None, None).await, Server::of(&config, None, None).await];
+    (redis, [first, second])
+}
+
+#[tokio::test]
+async fn an_answer_that_comes_to_another_replica_reaches_the_backend_and_ends_the_time_of_the_user() {
+    for (speaks, transport) in [(Speaks::Legacy, "streamable-http"), (Speaks::Sse, "sse")] {
+        let backend = Scripted::start(speaks).await;
+        let (_redis, [first, second]) = replicas(&backend, transport).await;
+        let client = Client::start(first.address, json!({"elicitation": {}})).await;
+        let other = client.at(second.address);
+        let stranger = Client::start(second.address, json!({"elicitation": {}})).await;
+        let script = async {
+            let call = backend.next("tools/call").await;
+            call.send(question("e1"));
+            let answer = backend.next("").await.message;
+            assert_eq!((&answer["id"], &answer["result"]["action"]), (&"e1".into(), &"decline".into()));
+            // From now on it is silent.
+            call
+        };
+        let called = async {
+            let mut events = client.open("tools/call", params()).await;
+            let question = events.next().await.unwrap();
+            if speaks == Speaks::Sse {
+                // It has no session at this backend, so nothing is sent there.
+                answer(&stranger, &question).await;
+            }
+            answer(&other, &question).await;
+            answer(&other, &question).await;
+            events.next().await.unwrap()
+        };
+        let (response, _call) = tokio::join!(called, script);
+        assert_eq!(text(&response), ("backend a: it sent nothing within 3 s", true), "{transport}");
+    }
 }
 
 #[tokio::test]

@@ -56,6 +56,23 @@ async fn a_call_goes_on_where_its_backend_has_ended_the_stream() {
 }
 
 #[tokio::test]
+async fn a_backend_that_wants_to_be_left_alone_for_a_day_is_asked_sooner() {
+    let backend = Scripted::start(Speaks::LegacyWithStreams).await;
+    let server = server(&backend).await;
+    let client = server.client().await;
+    let script = async {
+        let call = backend.next("tools/call").await;
+        call.send_raw("id: one\nretry: 86400000\ndata: \n\n");
+        let call = call.end();
+        let asked = tokio::time::Instant::now();
+        continued(&backend, "one").await.send(response(&call));
+        assert!(asked.elapsed() < Duration::from_secs(60), "{:?}", asked.elapsed());
+    };
+    let (response, ()) = in_fast_time(async { tokio::join!(client.call("a_ask"), script) }).await;
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
 async fn a_call_whose_stream_cannot_be_continued_fails() {
     let backend = Scripted::start(Speaks::LegacyWithStreams).await;
     let server = server(&backend).await;

@@ -23,7 +23,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{
     net::TcpListener,
-    sync::{Mutex, mpsc},
+    sync::{Mutex, mpsc, oneshot},
     task::JoinHandle,
 };
 
@@ -36,6 +36,14 @@ pub(crate) enum Speaks {
     Modern,
     /// HTTP+SSE.
     Sse,
+    /// The same, and it responds to a request as such only when the test drops it, as a servlet does that has completed it.
+    Servlet,
+}
+
+impl Speaks {
+    fn is_sse(self) -> bool {
+        matches!(self, Self::Sse | Self::Servlet)
+    }
 }
 
 /// What all connections of a backend share.
@@ -56,6 +64,7 @@ pub(crate) struct Received {
     pub(crate) message: Value,
     pub(crate) headers: HeaderMap,
     respond: mpsc::UnboundedSender<String>,
+    _held: oneshot::Sender<()>,
 }
 
 impl Received {
@@ -161,7 +170,7 @@ async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Repl
     });
     let result = match message["method"].as_str().unwrap_or_default() {
         _ if head.method == Method::DELETE => return Ok(status(200)),
-        "GET" if speaks == Speaks::Sse => None,
+        "GET" if speaks.is_sse() => None,
         "GET" if speaks == Speaks::Legacy => Some(update()),
         "server/discover" if speaks == Speaks::Modern => {
             Some(json!({"supportedVersions": ["2026-07-28"], "capabilities": capabilities}))
@@ -191,13 +200,17 @@ async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Repl
             let response = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
             events.send(event(&response.to_string())).unwrap()
         }
-        None if head.method == Method::GET && speaks == Speaks::Sse => {
+        None if head.method == Method::GET && speaks.is_sse() => {
             events.send(format!("event: endpoint\ndata: /messages?s={number}\n\n")).unwrap();
             shared.streams.lock().unwrap().insert(number, events);
         }
         None => {
             let is_stream = has_response || head.method == Method::GET;
-            shared.sender.send(Received { message, headers: head.headers, respond: events }).ok();
+            let (_held, released) = oneshot::channel();
+            shared.sender.send(Received { message, headers: head.headers, respond: events, _held }).ok();
+            if speaks == Speaks::Servlet && has_response {
+                released.await.ok();
+            }
             if !is_stream {
                 return Ok(status(202));
             }

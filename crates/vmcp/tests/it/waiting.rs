@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-use skep_testkit::Redis;
+use skep_testkit::{Redis, RedisNetwork, ReplyFault};
 
 use crate::{
     Replica,
@@ -21,10 +21,11 @@ const POLITE: &str = r#"{name: polite, description: d, steps: [
   {id: after, tool: a_last, dependsOn: [q, beside], arguments: {region: "{{.steps.q.output.content.region}}"}}]}"#;
 
 fn config(redis: &Redis, tool: &str) -> String {
-    format!(
-        "sessionStorage: {{provider: redis, address: \"{}\"}}\ncompositeTools: [{tool}]\n",
-        redis.address()
-    )
+    config_at(&redis.address(), tool)
+}
+
+fn config_at(redis: &str, tool: &str) -> String {
+    format!("sessionStorage: {{provider: redis, address: \"{redis}\"}}\ncompositeTools: [{tool}]\n")
 }
 
 /// Two replicas before one backend.
@@ -167,6 +168,59 @@ async fn an_answer_that_comes_to_another_replica_reaches_the_one_that_waits() {
     let result = events.next().await.unwrap();
     assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
     assert_each_step_ran_once(&backend);
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_found_as_redis_is_unavailable_is_no_silent_stream() {
+    let (mut redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::start(first.address, capable()).await;
+    let mut events = client.open("tools/call", call()).await;
+    question(&mut events).await;
+    let event = events.last_id.clone().unwrap();
+    // The other one knows the session.
+    let other = client.at(second.address);
+    assert!(!other.tools().await.is_empty());
+    redis.kill();
+    let response = other.send_after(&event).await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(response.headers().contains_key("retry-after"));
+}
+
+/// What a command that takes a workflow has, when Redis sees it for the first time, and one that passes an answer on.
+const TAKE: &str = "\r\nEVAL\r\n";
+const PASS_ON: &str = "\r\nNX\r\n";
+
+#[tokio::test]
+async fn a_workflow_goes_on_if_replies_of_redis_about_it_are_lost() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    for fault in [ReplyFault::Lost, ReplyFault::Withheld] {
+        let network = RedisNetwork::before(&redis).await;
+        let config = config_at(&network.address(), POLITE);
+        let (first, second) =
+            tokio::join!(Replica::before(&backend, &config), Replica::before(&backend, &config));
+        for is_elsewhere in [false, true] {
+            backend.forget();
+            let client = Client::modern(first.address, capable());
+            let needed = client.request("tools/call", call()).await;
+            network.fail(TAKE, fault);
+            network.fail("EVALSHA", fault);
+            let place = if is_elsewhere { second.address } else { first.address };
+            let response = client.at(place).request("tools/call", answered(&needed)).await;
+            assert!(response["result"]["content"].is_array() && !text(&response).1, "{fault:?} {response}");
+            assert_each_step_ran_once(&backend);
+        }
+        backend.forget();
+        let client = Client::start(first.address, capable()).await;
+        let mut events = client.open("tools/call", call()).await;
+        let answer = response(&question(&mut events).await);
+        network.fail(PASS_ON, ReplyFault::Lost);
+        let other = client.at(second.address);
+        assert_eq!(other.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
+        let result = events.next().await.unwrap();
+        assert!(result["result"]["content"].is_array() && !text(&result).1, "{result}");
+        assert_each_step_ran_once(&backend);
+    }
 }
 
 #[tokio::test]

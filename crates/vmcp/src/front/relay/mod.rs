@@ -21,12 +21,14 @@ use super::{
     ClientRequest, Front, Sender,
     answer::{failure, translated},
     call_digest::CallDigest,
-    from_backend::{for_client, for_session, readdressed, request_id, retagged, with_token, withdrawn},
+    from_backend::{for_client, for_session, readdressed, retagged, with_token, withdrawn},
     measured::Measured,
     own::progress_token,
+    question::Question,
     rpc::{self, RpcError},
     running::Running,
     stream::kept_alive,
+    workflow::KeptRuns,
 };
 use crate::{
     backend::{Backend, BackendError, Caller, Link, Messages, OutgoingRequest, is_for, rpc_error},
@@ -44,6 +46,7 @@ pub(super) use parked::Waiting;
 pub(super) struct Relay {
     server: Arc<str>,
     parked: Arc<ParkedCalls>,
+    kept: Option<Arc<KeptRuns>>,
     peer: IpAddr,
     method: Method,
     era: Era,
@@ -69,8 +72,9 @@ pub(super) struct Relay {
     /// How often the backend has needed input.
     rounds: usize,
     asked: Asked,
-    /// How much longer the backend may take, apart from when it waits for the client.
+    /// How much longer the backend may take, apart from when it waits for the client, and how much longer that may be.
     left: Duration,
+    left_for_input: Duration,
     has_ended: bool,
     measured: Measured,
 }
@@ -127,6 +131,7 @@ impl Relay {
         Self {
             server: server.name.clone(),
             parked: server.parked.clone(),
+            kept: server.kept.clone(),
             peer: request.exchange.peer.ip(),
             method: request.method,
             era: request.era,
@@ -142,6 +147,7 @@ impl Relay {
             messages,
             in_flight,
             left,
+            left_for_input: limits::INPUT_TIME_OF_ALL,
             outgoing: VecDeque::new(),
             pending: None,
             rounds: 0,
@@ -195,7 +201,7 @@ impl Relay {
             let started = Instant::now();
             let is_asked = link.questions.are_open();
             let (silence, rest) = match is_asked {
-                true => (limits::INPUT_TIME, limits::INPUT_TIME),
+                true => (limits::INPUT_TIME, self.left_for_input),
                 false => (self.backend.timeout, self.left),
             };
             let next = self.backend.next(&link, &self.caller, &mut self.messages, silence);
@@ -204,12 +210,12 @@ impl Relay {
                 () = self.in_flight.cancelled() => Some(Err(BackendError::Cancelled)),
                 () = link.questions.changed(is_asked) => None,
             };
-            if !is_asked {
-                self.left = self.left.saturating_sub(started.elapsed());
-                // Also if it sends something all the time.
-                if self.left.is_zero() {
-                    return Err(BackendError::TooLong(self.backend.request_time()));
-                }
+            let left = if is_asked { &mut self.left_for_input } else { &mut self.left };
+            *left = left.saturating_sub(started.elapsed());
+            // Also if it sends something, or asks something, all the time.
+            if left.is_zero() {
+                let whole = if is_asked { limits::INPUT_TIME_OF_ALL } else { self.backend.request_time() };
+                return Err(BackendError::TooLong(whole));
             }
             if let Some(message) = message {
                 return message;
@@ -259,7 +265,14 @@ impl Relay {
             {
                 let id = id.raw().as_str();
                 self.asked.ids.push(id.into());
-                let id = request_id(&self.backend.name, id);
+                let asked = Question {
+                    session: &self.session,
+                    backend: &self.backend,
+                    link: &self.sent.link,
+                    caller: &self.caller,
+                    id,
+                };
+                let id = asked.announced(self.kept.as_ref()).await;
                 Ok(readdressed(&envelope, &id).map(|bytes| Step::Message(message.remade(bytes))))
             }
             Message::Request { .. } => {

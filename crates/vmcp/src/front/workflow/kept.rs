@@ -1,6 +1,6 @@
 //! Runs of workflows that wait for an answer, kept in Redis, where all replicas see them.
 //!
-//! Of all that could go on with a run, the one that removes its record does. They hold arguments and results of tools, so they are
+//! Of all that could go on with a run, the one that takes its record does. They hold arguments and results of tools, so they are
 //! encrypted where the replicas share a secret.
 
 use std::{sync::Arc, time::Duration};
@@ -11,8 +11,9 @@ use serde::{Deserialize, Serialize};
 use skep_auth::Seal;
 use skep_gateway::sessions::{Holder, Records, RedisUnavailable};
 use skep_workflow::Checkpoint;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 use tracing::{debug, warn};
+use uuid::Uuid;
 
 use super::{quota::Quota, sealed_records::SealedRecords};
 use crate::{limits, session::ClientSession};
@@ -20,7 +21,7 @@ use crate::{limits, session::ClientSession};
 /// All of them.
 pub(crate) struct KeptRuns {
     runs: SealedRecords,
-    /// The sessions of older clients that have a question, by its id.
+    /// The sessions of older clients that have a question, of a workflow or of a backend, by its id.
     questions: SealedRecords,
     /// Answers that came to another replica than the one that waits, by the ids of their questions.
     answers: SealedRecords,
@@ -116,17 +117,33 @@ impl KeptRuns {
         Ok(run.filter(|run| Timestamp::now() < run.until))
     }
 
-    /// Takes a run, and returns whether it was there: only then the caller goes on with it.
+    /// Takes a run, and returns whether nobody else has: only then the caller goes on with it. As others would not, this is tried for
+    /// a while.
     pub(super) async fn take(&self, state: &str) -> Result<bool, RedisUnavailable> {
-        let is_taken = self.runs.take(state).await?;
+        let (taker, until) = (Uuid::new_v4().to_string(), Instant::now() + limits::TAKE_TIME);
+        let is_taken = loop {
+            match self.runs.take(state, &taker).await {
+                Ok(is_taken) => break is_taken,
+                Err(error) if Instant::now() > until => return Err(error),
+                Err(_) => sleep(limits::TAKE_PAUSE).await,
+            }
+        };
+        if is_taken {
+            self.runs.remove(state).await;
+        }
         self.quota.remove(state);
         Ok(is_taken)
     }
 
+    /// Lets all replicas know that a backend has asked the client of this session something. Returns whether they do.
+    pub(in crate::front) async fn ask(&self, question: &str, session: &str) -> bool {
+        self.questions.put(question, session, limits::INPUT_TIME).await
+    }
+
     /// The question has its answer.
-    pub(super) async fn close_question(&self, question: &str) {
-        self.questions.take(question).await.ok();
-        self.answers.take(question).await.ok();
+    pub(in crate::front) async fn close_question(&self, question: &str) {
+        self.questions.remove(question).await;
+        self.answers.remove(question).await;
     }
 
     /// Waits for an answer that another replica receives.

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::Response;
+use http::{HeaderValue, Response, header};
 use skep_gateway::{
-    http::{Body, events},
+    http::{Body, events, response},
     message::Exchange,
 };
-use skep_mcp::{Era, List, Method, Raw, sse};
+use skep_mcp::{Era, List, Method, Raw, Rejection, sse};
 use skep_workflow::Answer;
 
 use super::{
@@ -32,6 +32,8 @@ use crate::{
 
 /// The header of a client that opens a stream again.
 const LAST_EVENT_ID: &str = "last-event-id";
+/// When Redis may be available again.
+const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 const CHANGED: &str = "the tool has changed while the workflow waited: call it again";
 const UNAVAILABLE: &str = "the session store is unavailable: send the request again";
 
@@ -73,7 +75,14 @@ impl Front {
     ) -> Option<Response<Body>> {
         let runs = self.kept.as_ref()?;
         let state = exchange.headers.get(LAST_EVENT_ID)?.to_str().ok()?;
-        let KeptRun { call, question, checkpoint, .. } = runs.find(state).await.ok()??;
+        // Another stream would be silent about the call.
+        let unavailable = || {
+            let mut response = response::error(&Rejection::Unavailable("session store"), None);
+            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
+            Some(response)
+        };
+        let Ok(found) = runs.find(state).await else { return unavailable() };
+        let KeptRun { call, question, checkpoint, .. } = found?;
         let question = question.filter(|_| call.is_of(session))?;
         let caller = self.caller(exchange);
         let catalog = self.views.catalog(session, &caller).await;
@@ -100,8 +109,10 @@ impl Front {
             let error = RpcError::internal(TOO_MANY).body(&id);
             return Some(events::response(Body::Whole(sse::encoded("message", error.as_bytes()))));
         };
-        if !runs.take(state).await.ok()? {
-            return None;
+        match runs.take(state).await {
+            Ok(true) => {}
+            Ok(false) => return None,
+            Err(_) => return unavailable(),
         }
         // The stream that was lost may be one of this replica, whose run would take the answer.
         session.forget_reply(&serde_json::Value::from(&*question).to_string());

@@ -25,7 +25,7 @@ impl SealedRecords {
         }
     }
 
-    /// The same, unless there is one.
+    /// The same, unless there is another one. Returns whether it is this one that is there.
     pub(super) async fn put_new(
         &self,
         id: &str,
@@ -44,9 +44,14 @@ impl SealedRecords {
         Ok(sealed.and_then(|sealed| self.seal.open_only_sealed(&self.place(id), &sealed)))
     }
 
-    /// Removes a record, and returns whether it was there. Of several that do this at once, one finds it.
-    pub(super) async fn take(&self, id: &str) -> Result<bool, RedisUnavailable> {
-        self.records.take(id).await
+    /// Takes a record, which nobody else can then. The one who has this name may ask again.
+    pub(super) async fn take(&self, id: &str, taker: &str) -> Result<bool, RedisUnavailable> {
+        self.records.take(id, taker).await
+    }
+
+    /// Removes a record. If that fails, it expires.
+    pub(super) async fn remove(&self, id: &str) {
+        self.records.remove(id).await.ok();
     }
 
     fn place(&self, id: &str) -> String {
