@@ -81,6 +81,8 @@ pub const PROBE_CONNECTIONS_OF_AN_ADDRESS: usize = 8;
 pub const FIRST_HEAD_TIME: Duration = Duration::from_secs(15);
 /// The same on a connection that is accepted for a probe. It ends with the response.
 pub const PROBE_HEAD_TIME: Duration = Duration::from_secs(3);
+/// The same from when the listener has stopped, for one that has begun to arrive.
+pub const LAST_HEAD_TIME: Duration = Duration::from_secs(3);
 /// How long a client may read nothing of what is sent to it.
 pub const WRITE_TIME: Duration = Duration::from_secs(60);
 /// The largest head of a request, and how much of a connection is read or written at once. As many are held as there are

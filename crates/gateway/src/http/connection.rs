@@ -72,12 +72,17 @@ impl Activity {
         (head > 0).then(|| self.since + Duration::from_millis(head) + limits::FIRST_HEAD_TIME)
     }
 
+    /// Whether no request of it is being responded to, though one may be arriving.
+    fn is_waiting(&self) -> bool {
+        !self.is_responding.load(Ordering::Relaxed)
+    }
+
     /// How long the connection may be idle from now on.
     fn rest(&self) -> Duration {
         if let Some(end) = self.head_end() {
             return end.saturating_duration_since(Instant::now());
         }
-        if self.is_responding.load(Ordering::Relaxed) {
+        if !self.is_waiting() {
             return limits::IDLE_TIME;
         }
         let responded = self.since + Duration::from_millis(self.responded.load(Ordering::Relaxed));
@@ -106,10 +111,10 @@ pub(super) async fn serve<C: GracefulConnection>(
         let mut ends = !is_ending
             && (!matches!(stop.has_changed(), Ok(false))
                 || (is_new && stopped.as_mut().poll(context).is_ready()));
-        let has_limit = !is_ending || !activity.has_begun.load(Ordering::Relaxed);
+        let has_limit = !is_ending || activity.is_waiting();
         if has_limit && (is_new || timer.is_elapsed()) {
             while timer.as_mut().poll(context).is_ready() {
-                if !activity.has_begun.load(Ordering::Relaxed) {
+                if is_ending || !activity.has_begun.load(Ordering::Relaxed) {
                     return Poll::Ready(Ok(()));
                 }
                 match activity.rest() {
@@ -124,6 +129,11 @@ pub(super) async fn serve<C: GracefulConnection>(
         if ends && !is_ending {
             is_ending = true;
             connection.as_mut().graceful_shutdown();
+            let last_head = Instant::now() + limits::LAST_HEAD_TIME;
+            if activity.is_waiting() && timer.deadline() > last_head {
+                timer.as_mut().reset(last_head);
+                timer.as_mut().poll(context).is_ready().then(|| context.waker().wake_by_ref());
+            }
         }
         let polled = connection.as_mut().poll(context);
         if polled.is_pending()
@@ -263,6 +273,14 @@ mod tests {
         stop.send(()).unwrap();
         assert!(response(&mut client).await.to_lowercase().contains("connection: close"));
         serving.await.unwrap();
+
+        // One whose first request has begun to arrive has a moment.
+        let (mut client, stop, serving) = connect(Duration::ZERO);
+        client.write_all(&REQUEST[..20]).await.unwrap();
+        sleep(Duration::from_secs(1)).await;
+        let begin = Instant::now();
+        stop.send(()).unwrap();
+        assert_eq!((serving.await.unwrap() - begin).as_secs(), limits::LAST_HEAD_TIME.as_secs());
         // All of them have ended.
         stop.closed().await;
     }

@@ -254,10 +254,19 @@ impl Exchange {
         Ok(())
     }
 
-    /// The same for a message that may name something else: the header that mirrors the name changes with it. If it is
-    /// rejected, nothing changes.
+    /// The same for a message that may name something else: the header that mirrors the name changes with it. Those that mirror
+    /// arguments are removed if these change, as it is not known which they mirror. If it is rejected, nothing changes.
     pub fn replace_message(&mut self, body: Bytes) -> Result<(), Rejection> {
         let envelope = Envelope::parse(&body).map_err(Rejection::Message)?;
+        let is_parameter = |name: &HeaderName| name.as_str().starts_with(MCP_PARAM_PREFIX);
+        let mut parameters: Vec<HeaderName> =
+            self.headers.keys().filter(|name| is_parameter(name)).cloned().collect();
+        if !parameters.is_empty()
+            && let Some(Ok(before)) = self.message.as_ref().map(ParsedMessage::envelope)
+            && arguments(&before) == arguments(&envelope)
+        {
+            parameters.clear();
+        }
         let mirrored = self.headers.get(&MCP_NAME).cloned();
         if mirrored.is_some()
             && let Some(target) = envelope.target()
@@ -271,6 +280,9 @@ impl Exchange {
                 self.headers.insert(&MCP_NAME, mirrored);
             }
         })?;
+        for name in parameters {
+            self.headers.remove(name);
+        }
         self.replace(message, body);
         Ok(())
     }
@@ -289,4 +301,9 @@ impl Exchange {
         // It may call another tool.
         self.hints = None;
     }
+}
+
+/// The arguments of a call, however they are spelled.
+fn arguments(envelope: &Envelope<'_>) -> Option<serde_json::Value> {
+    serde_json::from_str(envelope.arguments()?.as_str()).ok()
 }

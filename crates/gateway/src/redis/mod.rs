@@ -200,6 +200,7 @@ mod tests {
         assert!(error.to_string().contains("the-secret-key"), "{error}");
         assert!(!describe(&error).contains("the-secret-key"), "{}", describe(&error));
     }
+
     #[tokio::test]
     async fn a_reply_that_comes_twice_is_no_reply_to_another_command() {
         let redis = skep_testkit::Redis::start().await;

@@ -176,7 +176,7 @@ impl HttpServer {
         match (answer, current) {
             (Ok(response), Some(current)) if current.is_unknown(&response, exchange) => {
                 if exchange.method == Method::DELETE {
-                    self.end(&current).await?;
+                    self.end(&current, exchange.peer.ip()).await?;
                 }
                 Err(Rejection::Session)
             }

@@ -4,7 +4,7 @@
 //! as the server may know the session, and restores the session from the client's id if the server does not ([`restorable_id`]).
 //! Where callers are authenticated, the owner of the session must be known.
 
-use std::sync::Arc;
+use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri, header, uri::Authority};
@@ -129,7 +129,7 @@ impl HttpServer {
             && exchange.method == Method::DELETE
             && (response.status().is_success() || response.status() == StatusCode::NOT_FOUND)
         {
-            self.end(current).await?;
+            self.end(current, exchange.peer.ip()).await?;
         }
         let id = match current {
             None => self.record_start(exchange, &response).await?,
@@ -188,9 +188,9 @@ impl HttpServer {
 
     /// Forgets a session that its client has ended. If this fails, the client may retry, and the server then responds
     /// that there is no such session.
-    pub(super) async fn end(&self, current: &Current) -> Result<(), Rejection> {
+    pub(super) async fn end(&self, current: &Current, peer: IpAddr) -> Result<(), Rejection> {
         if current.restorable {
-            self.ended.insert(current.key());
+            self.ended.insert(current.key(), peer);
         }
         Ok(self.sessions.remove(current.key()).await?)
     }

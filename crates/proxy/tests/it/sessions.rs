@@ -151,7 +151,7 @@ async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent()
 
     let answer = fixture.post(&within, &call("tools/list", json!({}))).await;
     assert_eq!(answer.json()["result"]["session"], "s-1", "the client keeps its id");
-    assert_eq!(server.requests().len(), 6);
+    assert_eq!(server.requests().len(), 7);
 }
 
 #[tokio::test]

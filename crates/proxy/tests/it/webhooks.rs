@@ -230,6 +230,27 @@ async fn each_mutating_webhook_receives_the_changes_of_those_before_it() {
 }
 
 #[tokio::test]
+async fn headers_that_mirror_arguments_go_if_a_webhook_changes_these() {
+    let webhook = Server::start(|request| {
+        let is_secret = request.json()["mcp_request"]["params"]["arguments"]["path"] == "/secret";
+        let safe = json!([{"op": "replace", "path": "/mcp_request/params/arguments/path", "value": "/a"}]);
+        let other = json!([{"op": "add", "path": "/mcp_request/params/_meta", "value": {"seen": true}}]);
+        patch(if is_secret { safe } else { other })
+    })
+    .await;
+    let server = backend().await;
+    let fixture = Fixture::new(&server, mutating(&[hook(&webhook, json!({}))])).await;
+    for path in ["/a", "/secret"] {
+        let sent = call("tools/call", json!({"name": "read", "arguments": {"path": path}}));
+        let answer = fixture.post(&[("mcp-param-path", path)], &sent).await;
+        assert_eq!(answer.status, StatusCode::OK, "{}", answer.json());
+    }
+    let seen: Vec<_> =
+        server.requests().iter().map(|request| request.header("mcp-param-path").map(str::to_owned)).collect();
+    assert_eq!(seen, [Some("/a".to_owned()), None]);
+}
+
+#[tokio::test]
 async fn inner_middlewares_decide_about_the_changed_request() {
     let webhook = Server::start(|request| {
         let name = &request.json()["mcp_request"]["params"]["arguments"]["call"];

@@ -168,11 +168,16 @@ async fn until(mut is_so: impl FnMut() -> bool) {
 /// Lets time pass fast until this is done. The clock of tokio stands between its steps, as a thread blocks, however busy the machine
 /// is: what is on its way arrives in no time.
 async fn in_fast_time<T>(work: impl Future<Output = T>) -> T {
+    in_steps(Duration::from_millis(20), work).await
+}
+
+/// The same with steps of this length.
+async fn in_steps<T>(step: Duration, work: impl Future<Output = T>) -> T {
     tokio::time::pause();
     let mut work = std::pin::pin!(work);
     loop {
         let pass = async {
-            tokio::time::advance(Duration::from_millis(20)).await;
+            tokio::time::advance(step).await;
             tokio::task::spawn_blocking(|| std::thread::sleep(Duration::from_millis(1))).await.unwrap();
         };
         tokio::select! {

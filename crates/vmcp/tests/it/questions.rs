@@ -9,7 +9,7 @@ use skep_testkit::Redis;
 use crate::{
     Server,
     client::{Client, text},
-    in_fast_time,
+    in_fast_time, in_steps,
     scripted::{Received, Scripted, Speaks},
 };
 
@@ -127,15 +127,20 @@ async fn an_answer_that_comes_twice_reaches_the_backend_once() {
 async fn a_backend_that_always_has_a_question_does_not_hold_its_call_for_ever() {
     let backend = Scripted::start(Speaks::Legacy).await;
     let (_server, client, _) = server(&backend).await;
-    let script = async {
+    let begun = async {
         let call = backend.next("tools/call").await;
-        for number in 0_u64.. {
-            call.send(question(&number.to_string()));
+        call.send(question("0"));
+        call
+    };
+    let (mut events, call) = tokio::join!(client.open("tools/call", params()), begun);
+    events.next().await.unwrap();
+    let asking = async {
+        for number in 1_u64.. {
             tokio::time::sleep(Duration::from_secs(300)).await;
+            call.send(question(&number.to_string()));
         }
     };
     let called = async {
-        let mut events = client.open("tools/call", params()).await;
         loop {
             let message = events.next().await.unwrap();
             if message.get("result").is_some() {
@@ -143,10 +148,10 @@ async fn a_backend_that_always_has_a_question_does_not_hold_its_call_for_ever() 
             }
         }
     };
-    let response = in_fast_time(async {
+    let response = in_steps(Duration::from_secs(5), async {
         tokio::select! {
             response = called => response,
-            () = script => unreachable!(),
+            () = asking => unreachable!(),
         }
     });
     let response = response.await;
