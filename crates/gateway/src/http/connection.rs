@@ -72,17 +72,12 @@ impl Activity {
         (head > 0).then(|| self.since + Duration::from_millis(head) + limits::FIRST_HEAD_TIME)
     }
 
-    /// Whether no request of it is being responded to, though one may be arriving.
-    fn is_waiting(&self) -> bool {
-        !self.is_responding.load(Ordering::Relaxed)
-    }
-
     /// How long the connection may be idle from now on.
     fn rest(&self) -> Duration {
         if let Some(end) = self.head_end() {
             return end.saturating_duration_since(Instant::now());
         }
-        if !self.is_waiting() {
+        if self.is_responding.load(Ordering::Relaxed) {
             return limits::IDLE_TIME;
         }
         let responded = self.since + Duration::from_millis(self.responded.load(Ordering::Relaxed));
@@ -111,10 +106,11 @@ pub(super) async fn serve<C: GracefulConnection>(
         let mut ends = !is_ending
             && (!matches!(stop.has_changed(), Ok(false))
                 || (is_new && stopped.as_mut().poll(context).is_ready()));
-        let has_limit = !is_ending || activity.is_waiting();
+        let has_begun = activity.has_begun.load(Ordering::Relaxed);
+        let has_limit = !is_ending || !has_begun;
         if has_limit && (is_new || timer.is_elapsed()) {
             while timer.as_mut().poll(context).is_ready() {
-                if is_ending || !activity.has_begun.load(Ordering::Relaxed) {
+                if !has_begun {
                     return Poll::Ready(Ok(()));
                 }
                 match activity.rest() {
@@ -130,7 +126,7 @@ pub(super) async fn serve<C: GracefulConnection>(
             is_ending = true;
             connection.as_mut().graceful_shutdown();
             let last_head = Instant::now() + limits::LAST_HEAD_TIME;
-            if activity.is_waiting() && timer.deadline() > last_head {
+            if !has_begun && timer.deadline() > last_head {
                 timer.as_mut().reset(last_head);
                 timer.as_mut().poll(context).is_ready().then(|| context.waker().wake_by_ref());
             }

@@ -92,7 +92,10 @@ impl Settings {
         let target = target(&exchange);
         let is_call = method_of(&exchange) == Some(Method::ToolsCall);
         if is_call {
-            exchange.hints = catalog.table(List::Tools).get(&target).map(entry_hints);
+            let listed = catalog.table(List::Tools).get(&target).map(entry_hints);
+            // A tool that no backend has, has no hints.
+            let are_known = !offers.iter().any(|offer| offer.has_others);
+            exchange.hints = listed.or_else(|| are_known.then(Default::default));
         }
         let listen = listen();
         let middlewares = chain::middlewares(config, &listen, &self.variables)?;

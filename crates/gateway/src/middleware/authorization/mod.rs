@@ -182,7 +182,8 @@ impl Authorization {
     /// The same for a list of tools.
     pub(super) fn undecided_list(&self, exchange: &Exchange, tools: &[Value]) -> Option<String> {
         let identity = self.principal(exchange)?;
-        let names = tools.iter().filter(|tool| tool.get("annotations").is_none());
+        // Of those that a server lists, more is known than the name.
+        let names = tools.iter().filter(|tool| tool.as_object().is_some_and(|tool| tool.len() == 1));
         let mut names = names.filter_map(|tool| tool["name"].as_str());
         let Authority::Cedar { authorizer, callers } = &self.policies.authority else {
             return (!tools.is_empty()).then(|| QUERIED.to_owned());
