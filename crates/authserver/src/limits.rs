@@ -64,7 +64,7 @@ pub(crate) const LOGINS_OF_AN_ADDRESS_IN_REDIS: usize = 2_500;
 pub(crate) const ROWS: usize = 50_000;
 /// How many of them are of one user: the sessions that the user has ended, and the clients whose sessions these were.
 pub(crate) const ROWS_OF_A_USER: usize = 1_000;
-/// How long the memory store knows a user after a login.
+/// How long the memory store knows a user after a login, and both stores which sessions the user has.
 pub(crate) const USER_LIFE: Duration = Duration::from_secs(365 * 24 * 3600);
 /// The sessions of a user that have tokens of an upstream. Of one more, the oldest loses its tokens.
 pub(crate) const SESSIONS_OF_A_USER: usize = 100;

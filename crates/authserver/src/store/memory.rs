@@ -345,7 +345,9 @@ impl Store for MemoryStore {
         } else {
             rows.connections.put_evicting(&key, (), until, now);
         }
-        rows.sessions.put_evicting(&user, sessions, until, now);
+        // Sessions may go on after their rows.
+        let kept_until = until.max(now + limits::USER_LIFE.as_secs());
+        rows.sessions.put_evicting(&user, sessions, kept_until, now);
         rows.goes_on(session, until, now);
         Ok(())
     }
@@ -365,8 +367,7 @@ impl Store for MemoryStore {
         let (rows, now) = self.rows();
         let Some(first) = providers.first() else { return Ok(Vec::new()) };
         let ids = rows.sessions.get(&pair(user, first), now).into_iter().flatten();
-        let known = ids.filter(|id| rows.upstreams.get(&pair(id, first), now).is_some());
-        Ok(known.filter_map(|id| rows.user_session(id, providers, now)).collect())
+        Ok(ids.filter_map(|id| rows.user_session(id, providers, now)).collect())
     }
 
     async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>> {

@@ -122,7 +122,7 @@ pub(crate) trait Store: Send + Sync {
     /// The rows of a session at these providers, in their order, by one command: each request of a client needs them. `None`:
     /// it has ended.
     async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>>;
-    /// The sessions of a user that have not ended, with their rows at these providers. Each has one at the first of them.
+    /// The sessions of a user that go on, with their rows at these providers. Each has had one at the first of them.
     async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>>;
     /// One session, with its rows at these providers, if it goes on.
     async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>>;

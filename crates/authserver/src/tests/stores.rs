@@ -193,9 +193,14 @@ pub(super) async fn check_promises(store: Arc<dyn Store>) {
     // A session that has ended does not come back while it has rows.
     store.put_upstream("over", &row("at"), LIFE).await.unwrap();
     store.end_session("over", &["corp"], Duration::from_secs(1)).await.unwrap();
+    // One that goes on is its user's while it can be continued, whatever it has at providers.
+    assert_eq!(store.put_refresh("of-lasting", &grant("lasting"), LIFE).await, Ok(true));
+    store.put_upstream("lasting", &row("at"), Duration::from_secs(1)).await.unwrap();
     sleep(Duration::from_millis(2100)).await;
     assert_eq!(store.is_ended("over").await, Ok(true));
-    assert!(store.sessions("ann", &["corp"]).await.unwrap().iter().all(|session| session.id != "over"));
+    let sessions = store.sessions("ann", &["corp"]).await.unwrap();
+    let has = |id: &str| sessions.iter().any(|session| session.id == id);
+    assert!(has("lasting") && !has("over"));
 }
 
 fn client(id: usize) -> Client {

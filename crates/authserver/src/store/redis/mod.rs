@@ -406,9 +406,8 @@ impl Store for RedisStore {
         command.arg(self.rows_key(user, first)).arg(0).arg(-1);
         let known: Vec<String> = self.query(&command).await?;
         let ids: Vec<&str> = known.iter().filter_map(|key| self.session_of(key, first)).collect();
-        let sessions = self.with_ids(&ids, providers).await?.into_iter();
         // The keys of rows that have expired stay in the list.
-        Ok(sessions.filter(|session| session.rows.first().is_some_and(Option::is_some)).collect())
+        self.with_ids(&ids, providers).await
     }
 
     async fn user_session(&self, id: &str, providers: &[&str]) -> Result<Option<UserSession>> {

@@ -107,7 +107,8 @@ pub(super) fn put_shared(keys: &[String; 4], row: &str, life: Duration, most: [u
     command
 }
 
-/// The tokens of upstreams of a user are in a list, the newest first. Rows that have expired stay in it, as those of logins do.
+/// The tokens of upstreams of a user are in a list, the newest first. Rows that have expired stay in it, as those of logins do: their
+/// sessions may go on.
 /// Those of all users that have tokens are in a set, ordered by when they expire, unless the session has ended.
 const PUT_UPSTREAM: &str = "
 if redis.call('EXISTS', KEYS[1]) == 0 then
@@ -118,7 +119,7 @@ if redis.call('EXISTS', KEYS[1]) == 0 then
     redis.call('ZREM', KEYS[4], oldest)
   end
 end
-redis.call('EXPIRE', KEYS[3], ARGV[3])
+redis.call('EXPIRE', KEYS[3], math.max(tonumber(ARGV[3]), tonumber(ARGV[9])))
 redis.call('SET', KEYS[1], ARGV[1], 'EX', ARGV[3])
 redis.call('SET', KEYS[2], ARGV[2], 'EX', ARGV[3])
 if redis.call('EXISTS', KEYS[5]) == 0 then go_on(KEYS[6], ARGV[8], tonumber(ARGV[5]), tonumber(ARGV[3])) end
@@ -312,7 +313,8 @@ pub(super) fn put_upstream(
         .arg(now)
         .arg(u8::from(is_connected))
         .arg(limits::CONNECTIONS_IN_REDIS)
-        .arg(session);
+        .arg(session)
+        .arg(limits::USER_LIFE.as_secs());
     command
 }
 
