@@ -4,17 +4,17 @@
 use std::{cell::RefCell, time::Duration};
 
 use libfuzzer_sys::fuzz_target;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skep_script::{CallError, Host, Limits, Pool, Script, run};
 use tokio::runtime::{Builder, Runtime};
 
 struct Echo;
 
 impl Host for Echo {
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    async fn call(&self, tool: &str, arguments: String) -> Result<Value, CallError> {
         match tool {
             "bad" => Err(CallError("it failed".into())),
-            _ => Ok(Value::Object(arguments)),
+            _ => Ok(serde_json::from_str(&arguments).expect("arguments are JSON")),
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The metadata of a tool as clients see it.
 
+use std::collections::{BTreeMap, btree_map::Entry};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_with::{apply, skip_serializing_none};
@@ -36,4 +38,34 @@ pub struct ToolOverride {
     pub description: Option<String>,
     /// Hints to offer the tool with. Those not set keep the server's values.
     pub annotations: Option<ToolAnnotations>,
+}
+
+/// The overrides that give a tool the name of another one: each tool, that name, and the one that has it before. Clients could not
+/// tell them apart.
+pub fn same_names(overrides: &BTreeMap<String, ToolOverride>) -> impl Iterator<Item = (&str, &str, &str)> {
+    let mut known = BTreeMap::new();
+    overrides.iter().filter_map(move |(tool, change)| {
+        let name = change.name.as_deref().filter(|name| !name.is_empty())?;
+        match known.entry(name) {
+            Entry::Vacant(free) => {
+                free.insert(&**tool);
+                None
+            }
+            Entry::Occupied(first) => Some((&**tool, name, *first.get())),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_two_tools_would_have_is_found() {
+        let overrides = [("a", "x"), ("b", ""), ("c", "y"), ("d", "x"), ("e", "")];
+        let overrides = overrides.map(|(tool, name)| {
+            (tool.to_owned(), ToolOverride { name: Some(name.to_owned()), ..ToolOverride::default() })
+        });
+        assert_eq!(same_names(&overrides.into()).collect::<Vec<_>>(), [("d", "x", "a")]);
+    }
 }

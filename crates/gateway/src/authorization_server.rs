@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use skep_auth::{AuthenticationError, OwnTokens};
-use skep_mcp::{Era, Rejection, SessionId};
+use skep_mcp::{Era, Kind, Raw, Rejection, SessionId};
 
 use crate::middleware::OauthEvent;
 
@@ -127,8 +127,8 @@ pub trait AuthorizationServer: OwnTokens + ConnectionSource {
 
 /// What a client with these capabilities gets for a call that needs a provider to which its user is not connected: the page
 /// where the user connects it, if the client opens addresses (MCP, elicitation in URL mode).
-pub fn connect_page(capabilities: &Value, era: Era, provider: &str, url: &str) -> Option<Rejection> {
-    capabilities.get("elicitation")?.get("url").filter(|url| url.is_object())?;
+pub fn connect_page(capabilities: Raw<'_>, era: Era, provider: &str, url: &str) -> Option<Rejection> {
+    capabilities.get("elicitation")?.get("url").filter(|url| url.kind() == Kind::Object)?;
     Some(Rejection::Connect {
         message: format!("Connect your account at {provider}, then repeat the call."),
         url: url.to_owned(),

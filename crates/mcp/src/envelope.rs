@@ -13,6 +13,9 @@ use crate::{
 /// How many objects and arrays may be nested in a message, its own included.
 pub const DEPTH: u32 = 64;
 
+/// How many resources are read of a request that subscribes to some.
+const SUBSCRIPTIONS: usize = 10_000;
+
 /// A JSON-RPC message whose bytes were checked once, from the first to the last, and of which only the envelope was
 /// read.
 #[derive(Clone, Copy)]
@@ -197,7 +200,8 @@ impl<'a> Envelope<'a> {
         Ok(members.transpose()?.flatten())
     }
 
-    /// The resources that a `subscriptions/listen` subscribes to, for a policy. It is a fault if the server might read others.
+    /// The resources that a `subscriptions/listen` subscribes to, for a policy. It is a fault if the server might read others, or if there
+    /// are more than 10,000.
     pub fn subscribed_resources(&self) -> Result<Vec<Cow<'a, str>>, Fault> {
         let wrong = |field: &Field, expected| Fault::WrongType { field: field.path, expected };
         let Some(params) = self.params.raw() else { return Ok(Vec::new()) };
@@ -209,11 +213,16 @@ impl<'a> Envelope<'a> {
         if uris.kind() != Kind::Array {
             return Err(wrong(&SUBSCRIBED[0], "an array of strings"));
         }
-        let text = |uri: Raw<'a>| match uri.kind() {
-            Kind::Text => Ok(uri.text()?.decoded()),
-            _ => Err(wrong(&SUBSCRIBED[0], "an array of strings")),
-        };
-        uris.items()?.into_iter().map(text).collect()
+        let mut named = Vec::new();
+        Scanner::within(uris).array(|scanner| {
+            let uri = scanner.value()?;
+            if uri.kind() != Kind::Text || named.len() == SUBSCRIPTIONS {
+                return Err(wrong(&SUBSCRIBED[0], "an array of up to 10,000 strings"));
+            }
+            named.push(uri.text()?.decoded());
+            Ok(())
+        })?;
+        Ok(named)
     }
 
     /// The prompt or the resource that the `ref` of a `completion/complete` names, for a policy. Servers choose by its `type`; a policy that

@@ -42,7 +42,7 @@ pub use envelope::{DEPTH, Envelope, Message, Outcome};
 pub use fault::Fault;
 pub use header::{Header, Headers};
 pub use id::Id;
-pub use json::{Kind, Object, Raw, Text};
+pub use json::{Kind, Object, Raw, Text, tree_size};
 pub use list::{Item, List, ListError, Verdict, filtered, filtered_in};
 pub use method::Method;
 pub use owned::OwnedEnvelope;

@@ -2,7 +2,7 @@
 
 use crate::{
     Fault, Method,
-    json::{Field, Fields, Kind, Raw, Scanner, Text},
+    json::{Field, Fields, Kind, MEMBERS, Raw, Scanner, Text},
 };
 
 /// The indices of the keys in [`FIELDS`].
@@ -88,10 +88,15 @@ impl<'a> Params<'a> {
             return Ok(raw);
         }
         let Self { fields, meta, .. } = self;
+        let (mut members, mut meta_members) = (0..MEMBERS, 0..MEMBERS);
         let raw = scanner.object(|scanner, key| {
+            members.next().ok_or(Fault::Ambiguous("params"))?;
             let index = fields.index(key)?;
             let value = if index == Some(META) && scanner.peek() == Some(b'{') {
-                scanner.object(|scanner, key| meta.fields.take(scanner, key))?
+                scanner.object(|scanner, key| {
+                    meta_members.next().ok_or(Fault::Ambiguous(FIELDS[META].path))?;
+                    meta.fields.take(scanner, key)
+                })?
             } else {
                 scanner.value()?
             };

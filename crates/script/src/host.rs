@@ -2,16 +2,12 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 /// What makes the calls of a script.
 pub trait Host: Sync {
-    /// Calls a tool, and returns what the script sees of its result.
-    fn call(
-        &self,
-        tool: &str,
-        arguments: Map<String, Value>,
-    ) -> impl Future<Output = Result<Value, CallError>> + Send;
+    /// Calls a tool with these arguments, an object as JSON, and returns what the script sees of its result.
+    fn call(&self, tool: &str, arguments: String) -> impl Future<Output = Result<Value, CallError>> + Send;
 
     /// How long calls have waited for input of the user. It does not count as time that the script takes.
     fn input_time(&self) -> Duration {

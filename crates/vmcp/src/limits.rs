@@ -8,8 +8,11 @@ use skep_gateway::sessions::Shares;
 pub(crate) const PAGE_ITEMS: usize = 1_000;
 /// How many pages of a backend's list are read.
 pub(crate) const PAGES: usize = 1_000;
-/// How many items a backend may offer, in all its lists.
+/// How many bytes a page has, and one item more.
+pub(crate) const PAGE_BYTES: usize = 4 << 20;
+/// How many items a backend may offer, in all its lists, and how many bytes they may have.
 pub(crate) const ITEMS: usize = 20_000;
+pub(crate) const LIST_BYTES: usize = 8 << 20;
 /// How long a request waits for backends that were never listed. Their tools follow with `list_changed`.
 pub(crate) const FIRST_LISTS_TIME: Duration = Duration::from_secs(5);
 /// How long lists are used for new sessions without checking whether they have changed, where the backend does not send

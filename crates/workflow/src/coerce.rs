@@ -1,6 +1,7 @@
 //! Texts that templates rendered, as values of the type that is needed.
 
 use serde_json::{Number, Value};
+use skep_mcp::tree_size;
 
 use crate::schema::{DEPTH, Document};
 
@@ -55,6 +56,22 @@ fn keyword<'a>(schemas: &[&'a Value], name: &str) -> impl Iterator<Item = &'a Va
     schemas.iter().filter_map(move |schema| schema.get(name))
 }
 
+/// The JSON that a text is.
+pub(crate) fn tree(text: &str) -> Result<Value, NoTree> {
+    const LARGEST: usize = 16 << 20;
+    if tree_size(text) > LARGEST {
+        return Err(NoTree::TooLarge);
+    }
+    serde_json::from_str(text).map_err(|_| NoTree::Malformed)
+}
+
+/// Why there is none.
+pub(crate) enum NoTree {
+    Malformed,
+    /// It may take a hundred times as much memory as the text.
+    TooLarge,
+}
+
 /// The text as a value of this JSON type, if it is one.
 pub(crate) fn parsed(text: &str, type_: &str) -> Option<Value> {
     let text = text.trim();
@@ -67,8 +84,8 @@ pub(crate) fn parsed(text: &str, type_: &str) -> Option<Value> {
             .map(Value::from)
             .or_else(|| text.parse().ok().and_then(Number::from_f64).map(Value::Number)),
         "boolean" => boolean(text).map(Value::Bool),
-        "array" => serde_json::from_str(text).ok().filter(Value::is_array),
-        "object" => serde_json::from_str(text).ok().filter(Value::is_object),
+        "array" => tree(text).ok().filter(Value::is_array),
+        "object" => tree(text).ok().filter(Value::is_object),
         "null" => (text == "null").then_some(Value::Null),
         _ => None,
     }

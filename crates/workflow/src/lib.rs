@@ -19,7 +19,7 @@ pub use check::{Cause, WorkflowError, check, check_as_part, check_permissions, c
 pub use compiled::Workflow;
 pub use host::{Answer, CallError, Event, Host, Question, StepStatus};
 pub use result::{failure, output};
-pub use run::{Checkpoint, RunError, resume, run, size};
+pub use run::{Checkpoint, RunError, resume, run};
 
 /// A string, if it is not empty. In files, an empty string means the same as none.
 fn non_empty(text: &Option<String>) -> Option<&str> {

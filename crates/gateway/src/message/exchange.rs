@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header, request::Parts, u
 use skep_mcp::{
     Envelope, Era, Id, Method as McpMethod, Rejection,
     header::{MCP_PARAM_PREFIX, encoded_name},
+    tree_size,
 };
 use tracing::{Level, enabled};
 use uuid::Uuid;
@@ -145,6 +146,14 @@ impl Exchange {
     /// The memory for what is kept because of it after it has ended, or until its client reads it: the caller's part.
     pub fn memory(&self) -> Budget {
         self.share.part_of(self.holder())
+    }
+
+    /// What the tree of this JSON takes of it, while that is needed.
+    pub(crate) fn tree_memory(&self, json: &[u8]) -> Result<Share, Rejection> {
+        let mut share = self.memory().share();
+        let size = std::str::from_utf8(json).map_or(0, tree_size);
+        share.grow(size).map_err(|_| Rejection::Unavailable("memory"))?;
+        Ok(share)
     }
 
     /// The headers for a request of the endpoint itself for this caller: without those about the message and its session.

@@ -22,7 +22,7 @@ impl MutatingWebhooks {
     /// Each receives the request as changed by those before it.
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for hook in &self.hooks {
-            let Some(message) = reviewed_message(exchange)? else { return Ok(()) };
+            let Some((message, _memory)) = reviewed_message(exchange)? else { return Ok(()) };
             let payload = self.context.payload(exchange, uuid::Uuid::new_v4());
             let payload = payload.map_err(|rejection| exchange.reject(&rejection))?;
             let reviewed = hook.review(payload, exchange.holder()).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use skep_mcp::{Era, Rejection};
+use skep_mcp::{Era, Raw, Rejection};
 
 use super::ChainContext;
 use crate::{AuthorizationServer, ConfigError, ProviderTokenError, connect_page, identity::Identity};
@@ -40,7 +40,7 @@ impl Provider {
     pub(super) fn connect_page(
         &self,
         identity: &Identity,
-        capabilities: &Value,
+        capabilities: Raw<'_>,
         era: Era,
     ) -> Option<Rejection> {
         let session = identity.session.as_ref()?;

@@ -1,9 +1,8 @@
 //! Requests that need the caller's token of an identity provider, and the response to a caller without one.
 
-use serde_json::Value;
 use skep_auth::{AuthenticationError, ProtectedResource};
 use skep_config::run_config::Oidc;
-use skep_mcp::{ConnectAnswer, Era, Method};
+use skep_mcp::{ConnectAnswer, Era, Method, Raw};
 
 use super::{ChainContext, authentication::rejected, provider::Provider};
 use crate::{
@@ -58,25 +57,27 @@ impl ProviderToken {
             && is_call(exchange)
             && let Some(message) = exchange.message.as_ref().filter(|message| !has_refused(message))
             && let Some(capabilities) = self.capabilities(exchange).await
-            && let Some(rejection) = self.provider.connect_page(identity, &capabilities, message.era)
+            && let Some(capabilities) = Raw::spelled(&capabilities)
+            && let Some(rejection) = self.provider.connect_page(identity, capabilities, message.era)
         {
             return exchange.reject(&rejection);
         }
         rejected(&unauthenticated(error), &self.resource, &exchange.headers)
     }
 
-    /// What the client has declared: since 2026-07-28 with each request, before that when its session started.
-    async fn capabilities(&self, exchange: &Exchange) -> Option<Value> {
+    /// What the client has declared, as JSON: since 2026-07-28 with each request, before that when its session started.
+    async fn capabilities(&self, exchange: &Exchange) -> Option<String> {
         let message = exchange.message.as_ref()?;
         if message.era == Era::Modern {
             let envelope = message.envelope().ok()?;
-            return serde_json::from_str(envelope.meta().client_capabilities()?.as_str()).ok();
+            return Some(envelope.meta().client_capabilities()?.as_str().to_owned());
         }
         let id = exchange.headers.get(&MCP_SESSION_ID)?.to_str().ok()?;
         let session = self.sessions.as_ref()?.get(id).await.ok()??;
         let initialize = session.initialize.as_ref().filter(|_| session.belongs_to(exchange.owner()))?;
-        let mut initialize: Value = serde_json::from_slice(initialize).ok()?;
-        Some(initialize["params"]["capabilities"].take())
+        let initialize = Raw::spelled(std::str::from_utf8(initialize).ok()?)?;
+        let capabilities = initialize.get("params")?.get("capabilities")?;
+        Some(capabilities.as_str().to_owned())
     }
 }
 

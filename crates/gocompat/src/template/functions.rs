@@ -3,6 +3,7 @@
 use std::{borrow::Cow, cmp::Ordering};
 
 use serde_json::Value;
+use skep_mcp::tree_size;
 
 use super::{
     compare::{is_equal, is_true, order},
@@ -31,7 +32,8 @@ pub(super) fn call<'a>(name: &str, arguments: Vec<Val<'a>>, budget: &mut Budget)
         ("quote", [value]) => text(go_quoted(&text_of(value))),
         ("fromJson", [value]) => {
             let Value::String(source) = &**value else { return Err(format!("{} is no text", kind(value))) };
-            text(source.clone())?;
+            // The value may take a hundred times as much as the text.
+            budget.take(tree_size(source)).map_err(|error| error.to_string())?;
             let parsed = serde_json::from_str(source).map_err(|error| format!("it is not JSON: {error}"))?;
             Ok(Cow::Owned(parsed))
         }

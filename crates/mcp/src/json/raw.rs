@@ -107,9 +107,18 @@ impl<'a> Raw<'a> {
 
     /// The member of an object that has this key. If several have it, none does: readers differ in which one they use.
     pub fn get(self, key: &str) -> Option<Self> {
-        let entries = self.entries().ok()?;
-        let mut found = entries.into_iter().filter(|(name, _)| name.decoded() == key).map(|(_, value)| value);
-        found.next().filter(|_| found.next().is_none())
+        let (mut found, mut count) = (None, 0);
+        if self.kind() == Kind::Object {
+            let object = Scanner::within(self).object(|scanner, name| {
+                let value = scanner.value()?;
+                if name.decoded() == key {
+                    (found, count) = (Some(value), count + 1);
+                }
+                Ok(())
+            });
+            object.ok()?;
+        }
+        found.filter(|_| count == 1)
     }
 
     /// The value, if it means the same to every reader.

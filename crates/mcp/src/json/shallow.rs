@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use super::distinct::Reader;
 
-/// How many members there may be.
-pub(super) const MEMBERS: usize = 1_000;
+/// How many members an object may have that is read one by one.
+pub(crate) const MEMBERS: usize = 1_000;
 
 /// Reads an object with at most [`MEMBERS`] distinct keys. Of these, the selected ones are kept: strings, numbers and booleans, and null
 /// for everything else. The others are skipped, and nothing is stored for them but their keys.

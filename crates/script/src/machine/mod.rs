@@ -7,7 +7,7 @@ mod thread;
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use tokio::time::{Instant, timeout};
 
 use crate::{
@@ -42,9 +42,8 @@ pub(crate) struct Machine<'a> {
 struct Call {
     thread: usize,
     tool: u32,
-    arguments: Map<String, Json>,
-    /// What they take.
-    size: usize,
+    /// An object, as JSON.
+    arguments: String,
 }
 
 /// The end of a call: its thread, what it took, and the result.
@@ -104,7 +103,8 @@ impl<'a> Machine<'a> {
         let tools = self.state.tools.clone();
         let limit = self.state.limits.call_time;
         async move {
-            let Call { thread, tool, arguments, size } = call;
+            let Call { thread, tool, arguments } = call;
+            let size = arguments.len();
             let name = tools.get(tool as usize).map_or("", |name| &**name);
             (thread, size, within(limit, host, host.call(name, arguments)).await)
         }
@@ -184,20 +184,21 @@ impl<'a> Machine<'a> {
         let positional = arguments.positional.iter().enumerate();
         let positional = positional.map(|(index, value)| (format!("arg{index}"), *value));
         let named = arguments.named.iter().map(|(name, value)| (name.to_string(), *value));
-        let mut fields = Map::new();
-        let mut size = 0;
+        let mut object = String::from("{");
         for (name, value) in positional.chain(named) {
             let json = self.with_meter(id, |state| state.json(value, state.limits.output))?;
-            size += json.len() + name.len();
-            if size > self.state.limits.output {
+            if object.len() > 1 {
+                object.push(',');
+            }
+            object += &format!("{}:{json}", Json::from(name));
+            if object.len() > self.state.limits.output {
                 return Err(Fault::new("the arguments of the call are too large"));
             }
-            let json = serde_json::from_str(&json).map_err(|error| Fault::new(error.to_string()))?;
-            fields.insert(name, json);
         }
-        self.state.heap.reserve(size)?;
+        object.push('}');
+        self.state.heap.reserve(object.len())?;
         self.park(id)?;
-        self.queue.push_back(Call { thread: id, tool, arguments: fields, size });
+        self.queue.push_back(Call { thread: id, tool, arguments: object });
         Ok(())
     }
 

@@ -150,7 +150,7 @@ async fn all_scripts_together_use_no_more_than_their_pool() {
     struct Waiting(tokio::sync::Notify, tokio::sync::Notify);
 
     impl Host for Waiting {
-        async fn call(&self, _: &str, _: Map<String, Value>) -> Result<Value, CallError> {
+        async fn call(&self, _: &str, _: String) -> Result<Value, CallError> {
             self.0.notify_one();
             self.1.notified().await;
             Ok(Value::Null)

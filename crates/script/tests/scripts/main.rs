@@ -10,17 +10,20 @@ mod hostile;
 mod judged;
 mod language;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skep_script::{CallError, Host, Limits, Outcome, Pool, Script, run};
 
 /// A host whose tools respond at once with what they were called with.
 struct Echo;
 
 impl Host for Echo {
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    async fn call(&self, tool: &str, arguments: String) -> Result<Value, CallError> {
         match tool {
             "bad" => Err(CallError("tool bad failed: cold".into())),
-            _ => Ok(json!({"tool": tool, "arguments": arguments})),
+            _ => {
+                let arguments: Value = serde_json::from_str(&arguments).unwrap();
+                Ok(json!({"tool": tool, "arguments": arguments}))
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use skep_config::field::joined;
 use skep_gateway::{AuthorizationServer, body::Budget, outbound::Client};
 use tokio::sync::watch;
 
-use super::{Backend, Checks, Credentials, Settings};
+use super::{Backend, Checks, Credentials, Settings, credentials::Server};
 use crate::ConfigError;
 
 /// What a backend is made from. It may have secrets, so it is never logged.
@@ -92,8 +92,8 @@ impl Factory {
     pub(crate) fn backend(&self, blueprint: &Blueprint) -> Result<Backend, String> {
         let Blueprint { name, url, transport, strategy, auth_config: _, headers, authorities } = blueprint;
         let uri: Uri = url.parse().map_err(|_| format!("url: {url:?} is not a URL"))?;
-        let credentials = Credentials::new(strategy.as_ref(), self.authorization_server.as_ref())
-            .map_err(|errors| joined(&errors))?;
+        let server = Server { embedded: self.authorization_server.as_ref(), backend: name };
+        let credentials = Credentials::new(strategy.as_ref(), server).map_err(|errors| joined(&errors))?;
         let client = match authorities {
             Authorities::System if is_remote(&uri) => self.remote()?,
             Authorities::System => self.own.clone(),

@@ -7,7 +7,7 @@ use skep_mcp::{List, Raw};
 
 use super::{Backend, BackendError, Caller, Link};
 use crate::{
-    catalog::{Lists, list_page},
+    catalog::{Item, Lists, list_page},
     limits,
 };
 
@@ -41,6 +41,15 @@ impl Backend {
         if lists.len() > limits::ITEMS {
             return Err(BackendError::TooMany("items"));
         }
+        if lists.bytes() > limits::LIST_BYTES {
+            return Err(BackendError::TooMany("bytes"));
+        }
+        if caller.holder.is_some() {
+            let mut memory = self.budget_of(caller).share();
+            // As they were received, and as clients see them.
+            memory.grow(2 * lists.bytes()).map_err(|_| BackendError::NoMemory)?;
+            lists.memory = memory.into();
+        }
         Ok(lists)
     }
 
@@ -50,8 +59,8 @@ impl Backend {
         caller: &Caller,
         list: List,
         method: &str,
-    ) -> Result<Vec<crate::catalog::Item>, BackendError> {
-        let mut items = Vec::new();
+    ) -> Result<Vec<Item>, BackendError> {
+        let (mut items, mut bytes) = (Vec::new(), 0);
         let (mut keys, mut cursors) = (HashSet::new(), HashSet::new());
         let mut params = None;
         loop {
@@ -59,7 +68,12 @@ impl Backend {
             let result = Raw::spelled(&result).ok_or(BackendError::Malformed)?;
             let page = list_page(result, list).map_err(|_| BackendError::Malformed)?;
             // Of several with one name, nobody could say which is meant.
+            let known = items.len();
             items.extend(page.into_iter().filter(|item| keys.insert(item.key.clone())));
+            bytes += items.iter().skip(known).map(Item::bytes).sum::<usize>();
+            if bytes > limits::LIST_BYTES {
+                return Err(BackendError::TooMany("bytes"));
+            }
             let Some(next) = result.get("nextCursor").and_then(Raw::as_text).filter(|next| !next.is_empty())
             else {
                 return Ok(items);

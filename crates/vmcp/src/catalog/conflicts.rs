@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use skep_api::vmcp::{Aggregation, ConflictResolution};
 use tracing::warn;
 
-use super::{Item, table::Origin};
+use super::{Item, NAMED, table::Origin};
 
 /// The prefix of backends that no order of priority names.
 const DEFAULT_PREFIX: &str = "{workload}_";
@@ -92,14 +92,26 @@ impl<'a> Names<'a> {
     }
 
     /// Resources and templates keep their addresses: the first backend in the order of priority, and then of names, has
-    /// each.
+    /// each. They are in this order.
     pub(super) fn addresses(&self, items: Vec<Candidate>) -> Vec<Candidate> {
-        let best = by_name(items).into_values().filter_map(|rivals| {
-            rivals
-                .into_iter()
-                .min_by_key(|rival| (self.rank(rival).unwrap_or(usize::MAX), rival.origin.backend.clone()))
-        });
-        best.collect()
+        let place = |item: &Candidate| (self.rank(item).unwrap_or(usize::MAX), item.origin.backend.clone());
+        let (mut best, mut lost) = (Vec::new(), Vec::new());
+        for mut rivals in by_name(items).into_values() {
+            rivals.sort_by_key(place);
+            let mut rivals = rivals.into_iter();
+            best.extend(rivals.next());
+            lost.extend(rivals.map(|rival| rival.origin.to_string()));
+        }
+        if !lost.is_empty() {
+            let named = lost.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+            warn!(
+                count = lost.len(),
+                addresses = named,
+                "resources are hidden: other backends have their addresses"
+            );
+        }
+        best.sort_by_key(place);
+        best
     }
 
     /// The tool of the backend that comes first. If none of them has a place in the order, each gets a prefix.

@@ -1,5 +1,8 @@
 //! What one backend offers, as it was received.
 
+use std::{fmt, sync::Arc};
+
+use skep_gateway::body::Share;
 use skep_mcp::{Fault, Kind, List, Raw};
 use tracing::debug;
 
@@ -12,6 +15,31 @@ pub(crate) struct Lists {
     pub(crate) prompts: Vec<Item>,
     pub(crate) resources: Vec<Item>,
     pub(crate) templates: Vec<Item>,
+    pub(crate) memory: Memory,
+}
+
+/// What the lists of one caller take of the memory for bodies, while anyone has them. Equal lists may take different shares.
+#[derive(Clone, Default)]
+pub(crate) struct Memory(Option<Arc<Share>>);
+
+impl From<Share> for Memory {
+    fn from(share: Share) -> Self {
+        Self(Some(Arc::new(share)))
+    }
+}
+
+impl PartialEq for Memory {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Memory {}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(if self.0.is_some() { "counted" } else { "not counted" })
+    }
 }
 
 /// One tool, prompt, resource or resource template.
@@ -21,6 +49,12 @@ pub(crate) struct Item {
     pub(crate) key: Box<str>,
     /// All of it, as it was received.
     pub(crate) json: Box<str>,
+}
+
+impl Item {
+    pub(crate) fn bytes(&self) -> usize {
+        self.key.len() + self.json.len()
+    }
 }
 
 impl Lists {
@@ -42,8 +76,17 @@ impl Lists {
         }
     }
 
+    fn all(&self) -> [&[Item]; 4] {
+        [&self.tools, &self.prompts, &self.resources, &self.templates]
+    }
+
     pub(crate) fn len(&self) -> usize {
-        [&self.tools, &self.prompts, &self.resources, &self.templates].map(Vec::len).iter().sum()
+        self.all().map(<[Item]>::len).iter().sum()
+    }
+
+    /// How many bytes they have.
+    pub(crate) fn bytes(&self) -> usize {
+        self.all().into_iter().flatten().map(Item::bytes).sum()
     }
 }
 

@@ -37,6 +37,8 @@ use uri_template::UriTemplate;
 
 /// How many tools a line of the log names.
 const NAMED: usize = 20;
+/// How many resource templates are compared with each other.
+const COMPARED: usize = 100;
 
 /// One backend, with what it offers.
 #[derive(Clone)]
@@ -55,6 +57,8 @@ pub(crate) struct Catalog {
     prompts: Table,
     resources: Table,
     templates: Table,
+    /// The templates in the order in which a URI is compared with them.
+    compared: Vec<Box<str>>,
     /// Tools of backends that clients would see if no other tool had the name.
     pub(crate) hidden: Vec<Origin>,
     /// Names that several backends have, where each must have an override and does not.
@@ -112,13 +116,16 @@ impl Catalog {
         if own_tools.contains(&EXECUTE_TOOL_SCRIPT) {
             own.push(Entry::own(EXECUTE_TOOL_SCRIPT, Provider::Scripts, scripts::tool()));
         }
+        let templates = names.addresses(candidates(List::ResourceTemplates));
+        warn_of_overlaps(&templates);
         Self {
             tools: tools.with(own),
             left_out,
             hidden,
             prompts: Table::named(names.prompts(candidates(List::Prompts))),
             resources: Table::by_key(names.addresses(candidates(List::Resources))),
-            templates: Table::by_key(names.addresses(candidates(List::ResourceTemplates))),
+            compared: templates.iter().map(|template| template.origin.name.clone()).collect(),
+            templates: Table::by_key(templates),
             unresolved,
             is_of_none: members.is_empty(),
             search: OnceCell::new(),
@@ -135,12 +142,13 @@ impl Catalog {
         }
     }
 
-    /// Where a resource is read: at the backend that has it, or else at the one whose template fits.
+    /// Where a resource is read: at the backend that has it, or else at the first in the order of priority whose template fits.
     pub(crate) fn resource(&self, uri: &str) -> Option<&Entry> {
-        let fits = |entry: &&Entry| UriTemplate::new(&entry.key).matches(uri);
+        let fits = |template: &&Box<str>| UriTemplate::new(template).matches(uri);
         // A request compares it with very many templates.
         let is_short = uri.len() <= limits::URI;
-        let expanded = || is_short.then(|| self.templates.iter().find(fits)).flatten();
+        let fitting = || self.templates.get(self.compared.iter().find(fits)?);
+        let expanded = || is_short.then(fitting).flatten();
         self.resources.get(uri).or_else(|| self.templates.get(uri)).or_else(expanded)
     }
 
@@ -157,6 +165,26 @@ impl Catalog {
              another name in aggregation.tools[].overrides",
             ConflictResolution::Manual.as_str()
         ))
+    }
+}
+
+/// Logs which templates of different backends fit the same resources, as far as one of them fits the text of the other.
+fn warn_of_overlaps(templates: &[Candidate]) {
+    let compared = &templates[..templates.len().min(COMPARED)];
+    let fits = |one: &Candidate, other: &Candidate| UriTemplate::new(&one.name).matches(&other.name);
+    let pairs = compared.iter().enumerate().flat_map(|(place, first)| {
+        let later = compared.iter().skip(place + 1);
+        later.map(move |second| (first, second))
+    });
+    let overlaps = pairs.filter(|(first, second)| {
+        first.origin.backend != second.origin.backend && (fits(first, second) || fits(second, first))
+    });
+    for (first, second) in overlaps.take(NAMED) {
+        let (first, second) = (first.origin.to_string(), second.origin.to_string());
+        warn!(
+            first,
+            second, "resource templates of two backends overlap: resources of both are read at the first"
+        );
     }
 }
 

@@ -38,6 +38,9 @@ impl Page {
             }
             page.items.push_str(entry.json_for(era));
             last = Some(&entry.key);
+            if page.items.len() >= limits::PAGE_BYTES {
+                break;
+            }
         }
         page.items.push(']');
         page.next = rest.next().and(last).map(|key| URL_SAFE_NO_PAD.encode(&**key));

@@ -58,6 +58,41 @@ fn a_conflict_that_is_to_be_resolved_by_hand_is_named() {
 }
 
 #[test]
+fn resources_are_read_at_the_first_backend_in_the_order_of_priority_whose_template_fits() {
+    let member = |backend: &str, template: &str| {
+        let item = |key: &str| Item { key: key.into(), json: json!({"uriTemplate": key}).to_string().into() };
+        let templates = vec![item(template), item("both://{x}")];
+        Member { backend: backend.into(), lists: Arc::new(Lists { templates, ..Lists::default() }) }
+    };
+    let members = [member("alpha", "kit://{a}"), member("beta", "kit://{b}")];
+    for (order, first) in
+        [(json!(["beta", "alpha"]), "beta"), (json!(["alpha"]), "alpha"), (json!([]), "alpha")]
+    {
+        let aggregation =
+            json!({"conflictResolution": "priority", "conflictResolutionConfig": {"priorityOrder": order}});
+        let catalog = Catalog::new(&members, &serde_json::from_value(aggregation).unwrap(), &[], &[]);
+        for uri in ["kit://1", "both://1"] {
+            let origin = catalog.resource(uri).and_then(Entry::origin).unwrap();
+            assert_eq!(&*origin.backend, first, "{uri}");
+        }
+    }
+}
+
+#[test]
+fn a_page_ends_where_it_has_enough_bytes() {
+    let text = "x".repeat(limits::PAGE_BYTES / 2);
+    let item =
+        |name: &str| Item { key: name.into(), json: json!({"name": name, "d": text}).to_string().into() };
+    let tools = ["a", "b", "c"].iter().map(|name| item(name)).collect();
+    let member = Member { backend: "m".into(), lists: Arc::new(Lists { tools, ..Lists::default() }) };
+    let catalog = Catalog::new(&[member], &Aggregation::default(), &[], &[]);
+    let first = catalog.table(List::Tools).page(None, Era::Modern).unwrap();
+    let second = catalog.table(List::Tools).page(first.next.as_deref(), Era::Modern).unwrap();
+    let count = |page: &Page| serde_json::from_str::<Vec<serde_json::Value>>(&page.items).unwrap().len();
+    assert_eq!((count(&first), count(&second), second.next), (2, 1, None));
+}
+
+#[test]
 fn a_filter_compares_the_overridden_name_and_a_hidden_tool_cannot_be_called() {
     let tools = json!([{"workload": "alpha", "filter": ["shout"], "overrides": {"echo": {"name": "shout"}}}]);
     let catalog = catalog(json!({"tools": tools, "defaultToolVisibility": "deny"}));

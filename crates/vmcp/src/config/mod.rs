@@ -8,11 +8,12 @@ mod explain;
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use skep_api::{
+    tools,
     vmcp::{Config, PartialFailureMode},
     workload::SessionProvider,
 };
 use skep_auth::Seal;
-use skep_config::{FieldError, env};
+use skep_config::{FieldError, FieldPath, env};
 use skep_gateway::{
     AdministrationPage, AuthorizationServer,
     body::Budget,
@@ -85,6 +86,7 @@ impl Settings {
         let config = Config::parse_checked(text, |config| {
             let mut errors = check_tools(config);
             errors.extend(chain::policy_errors(config));
+            errors.extend(same_names(config));
             errors
         })?;
         Ok(Self {
@@ -208,6 +210,19 @@ impl Settings {
             search: config.optimizer.as_ref().map(Search::new).transpose()?.map(Arc::new),
         }))
     }
+}
+
+/// Tools of one backend that would have one name.
+fn same_names(config: &Config) -> Vec<FieldError> {
+    let rules = config.aggregation.iter().flat_map(|aggregation| aggregation.tools.iter().enumerate());
+    let errors = rules.flat_map(|(index, rules)| {
+        tools::same_names(&rules.overrides).map(move |(tool, name, other)| {
+            let path = FieldPath::from("aggregation.tools").index(index).join("overrides").key(tool);
+            let message = format!("{name:?} is the name of {other} as well: give each tool another one");
+            FieldError::new(path.join("name"), message)
+        })
+    });
+    errors.collect()
 }
 
 fn view_policy(config: &Config) -> ViewPolicy {

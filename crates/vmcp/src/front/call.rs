@@ -179,7 +179,7 @@ impl Front {
             }
             _ if name.is_empty() => {
                 let error = RpcError::invalid("params.uri is missing");
-                Err(RpcError { data: Some(serde_json::json!({"uri": ""})), ..error })
+                Err(RpcError { data: Some(r#"{"uri":""}"#.into()), ..error })
             }
             _ => resource().map(Some).ok_or_else(|| unknown_resource(&name, request)),
         }
@@ -312,7 +312,7 @@ fn unknown_resource(uri: &str, request: &ClientRequest<'_>) -> RpcError {
     const RESOURCE_NOT_FOUND: i64 = -32002;
     let code = if request.era == Era::Modern { rpc::INVALID_PARAMS } else { RESOURCE_NOT_FOUND };
     let error = RpcError::new(code, format!("unknown resource {uri:?}{}", request.session.unlisted()));
-    RpcError { data: Some(json!({"uri": uri})), ..error }
+    RpcError { data: Some(json!({"uri": uri}).to_string().into()), ..error }
 }
 
 fn empty_completion() -> String {

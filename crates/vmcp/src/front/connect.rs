@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::Instant};
 
-use serde_json::Value;
 use skep_gateway::connect_page;
 use skep_mcp::{ConnectAnswer, Era, Method, Raw};
 
@@ -46,8 +45,7 @@ impl<'a> Opener<'a> {
         if !is_supported || self.answer == Some(ConnectAnswer::Refused) {
             return None;
         }
-        let capabilities: Value = serde_json::from_str(self.capabilities).ok()?;
-        let rejection = connect_page(&capabilities, self.era, provider, url)?;
+        let rejection = connect_page(Raw::spelled(self.capabilities)?, self.era, provider, url)?;
         Some(match rejection.result() {
             Some(result) => {
                 let result = result.to_string();
@@ -55,7 +53,7 @@ impl<'a> Opener<'a> {
             }
             None => {
                 let error = RpcError::new(rejection.code().into(), rejection.message());
-                Err(RpcError { data: rejection.data(), ..error })
+                Err(RpcError { data: rejection.data().map(|data| data.to_string().into()), ..error })
             }
         })
     }

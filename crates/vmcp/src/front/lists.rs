@@ -1,8 +1,8 @@
 //! Lists, from the catalog of a session.
 
-use http::Response;
+use http::{Response, StatusCode};
 use http_body_util::BodyExt;
-use skep_gateway::http::Body;
+use skep_gateway::{body::CountedBytes, http::Body};
 use skep_mcp::{Envelope, Era, List, Message, Object, Outcome, Raw};
 
 use super::{
@@ -53,7 +53,17 @@ impl Front {
         if request.era == Era::Modern {
             complete(&mut result, &self.name, Object::default(), Cacheable::Yes);
         }
-        rpc::result(request.id, &result.json(), request.era)
+        let body = rpc::result_body(request.id, &result.json());
+        // A client may read it slowly, and very many at once.
+        let mut memory = request.exchange.memory().share();
+        match memory.grow(body.len()) {
+            Ok(()) => {
+                let body = CountedBytes::new(body.into(), memory).into_bytes();
+                rpc::reply(StatusCode::OK, body, request.era)
+            }
+            Err(_) => RpcError::internal("there is no memory for the list now: try again later")
+                .response(request.id, request.era),
+        }
     }
 }
 

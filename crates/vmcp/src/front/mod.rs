@@ -62,6 +62,7 @@ use tokio::{
     sync::{Mutex, mpsc, watch},
     task::AbortHandle,
 };
+use tracing::Instrument;
 
 use crate::{
     ConfigError, Settings,
@@ -307,7 +308,8 @@ impl Front {
             for (name, backend) in &*backends {
                 running.entry(name.clone()).or_insert_with(|| {
                     let (task, count) = (backend.clone(), self.presence.count());
-                    let task = tokio::spawn(async move { task.run(count).await });
+                    // Where several servers are in one process, its lines of the log have the name of this one.
+                    let task = tokio::spawn(async move { task.run(count).await }.in_current_span());
                     (backend.clone(), AbortOnDrop(task.abort_handle()))
                 });
             }

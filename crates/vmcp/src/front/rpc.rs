@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{HeaderValue, Response, StatusCode, header};
-use serde_json::{Value, json};
+use serde_json::json;
 use skep_gateway::http::{Body, response};
 use skep_mcp::{Era, Object};
 
@@ -13,7 +13,8 @@ use crate::backend::BackendError;
 pub(super) struct RpcError {
     pub(super) code: i64,
     pub(super) message: String,
-    pub(super) data: Option<Value>,
+    /// JSON.
+    pub(super) data: Option<Box<str>>,
 }
 
 pub(super) const INVALID_PARAMS: i64 = -32602;
@@ -46,10 +47,9 @@ impl RpcError {
     /// The error of a backend, which is named.
     pub(super) fn of_backend(backend: &str, error: &BackendError) -> Self {
         match error {
-            BackendError::Rpc { code, message, data } => Self {
-                data: data.as_deref().and_then(|data| serde_json::from_str(data).ok()),
-                ..Self::new(*code, message.clone())
-            },
+            BackendError::Rpc { code, message, data } => {
+                Self { data: data.clone(), ..Self::new(*code, message.clone()) }
+            }
             error => Self::internal(format!("backend {backend}: {error}")),
         }
     }
@@ -64,11 +64,13 @@ impl RpcError {
     }
 
     pub(super) fn body(&self, id: &str) -> String {
-        let mut error = json!({"code": self.code, "message": self.message});
+        let mut error = Object::default();
+        error.put("\"code\"", &self.code.to_string());
+        error.put("\"message\"", &json!(self.message).to_string());
         if let Some(data) = &self.data {
-            error["data"] = data.clone();
+            error.put("\"data\"", data);
         }
-        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{}}}"#, error.json())
     }
 
     pub(super) fn response(&self, id: &str, era: Era) -> Response<Body> {

@@ -8,7 +8,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header, uri::PathAndQuery};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use skep_api::vmcp::{EmbeddingProvider, Optimizer};
 use skep_gateway::{
     identity::Holder,
@@ -153,11 +153,14 @@ fn parsed(provider: EmbeddingProvider, answer: &[u8]) -> Option<Vec<Vec<f32>>> {
         index: usize,
         embedding: Vec<f32>,
     }
+    #[derive(Deserialize)]
+    struct Answer {
+        data: Vec<Embedding>,
+    }
     match provider {
         EmbeddingProvider::Tei => serde_json::from_slice(answer).ok(),
         EmbeddingProvider::OpenAi => {
-            let mut answer: Value = serde_json::from_slice(answer).ok()?;
-            let mut all = Vec::<Embedding>::deserialize(answer.get_mut("data")?.take()).ok()?;
+            let Answer { data: mut all } = serde_json::from_slice(answer).ok()?;
             all.sort_by_key(|embedding| embedding.index);
             Some(all.into_iter().map(|embedding| embedding.embedding).collect())
         }

@@ -70,6 +70,21 @@ async fn a_backend_whose_pages_never_end_is_left_out_and_hurts_no_other() {
 }
 
 #[tokio::test]
+async fn a_backend_whose_lists_have_too_many_bytes_is_left_out_and_hurts_no_other() {
+    let described = |number| json!({"name": format!("t{number}"), "inputSchema": {"type": "object"}, "description": "x".repeat(1 << 20)});
+    let large = Backend::with_tools((0..8).map(described).collect()).await;
+    let good = Backend::start().await;
+    let server = Server::before(&[("bad", &large), ("good", &good)], "").await;
+    assert_eq!(server.client().await.tools().await, ["good_echo", "good_last", "good_whoami"]);
+    large.set_tools((0..7).map(described).collect());
+    assert_eq!(
+        Server::before(&[("bad", &large)], "").await.client().await.tools().await.len(),
+        4,
+        "the first page has enough bytes"
+    );
+}
+
+#[tokio::test]
 async fn callers_never_share_a_session_at_a_backend() {
     let backend = Backend::start().await;
     let server = Server::before(&[("a", &backend)], "").await;

@@ -74,10 +74,9 @@ async fn large_responses_that_are_not_read_take_no_more_than_the_budget_of_bodie
     let client = server.client().await;
     assert!(!text(&client.call("a_echo").await).1);
     backend.set_result(Some(large.clone()));
-    for (tool, reason) in [
-        ("a_echo", "backend a: there is no memory for its response now"),
-        ("combo", "there is no memory for"),
-    ] {
+    for (tool, reason) in
+        [("a_echo", "backend a: there is no memory for its response now"), ("combo", "memory")]
+    {
         let held = flood(&server, tool, reason).await;
         // Other callers are not affected, nor are small responses.
         let other = Client::without_session(server.address).from([127, 0, 0, 2]).started(json!({})).await;
@@ -93,6 +92,55 @@ async fn large_responses_that_are_not_read_take_no_more_than_the_budget_of_bodie
         }
         while is_large(&call(&client, tool).await) == Some(false) {}
     }
+}
+
+/// A workflow and scripts.
+const OWN_TOOLS: &str = "codeMode: {enabled: true}\n\
+                         compositeTools: [{name: flow, description: d, steps: [{id: s, tool: a_echo}]}]\n";
+const NO_MEMORY: &str = "takes more memory than there is now: have fewer values in it, or try again later";
+
+/// Four bytes of text are an array with room for four values.
+fn dense(arrays: usize) -> String {
+    format!("[{}[0]]", "[0],".repeat(arrays))
+}
+
+fn assert_no_memory(response: &Value, what: &str) {
+    let (reason, is_error) = text(response);
+    assert!(is_error && reason.contains(&format!("{what} {NO_MEMORY}")), "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn json_counts_by_what_it_takes_once_it_is_parsed() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{OWN_TOOLS}")).await;
+    let client = server.client().await;
+    let result = format!(r#"{{"content":[],"structuredContent":{{"all":{}}}}}"#, dense(2 << 20));
+    backend.set_result(Some(result.into()));
+    let script = json!({"name": "execute_tool_script", "arguments": {"script": "return a_echo()"}});
+    let flow = json!({"name": "flow", "arguments": {}});
+    for params in [&flow, &script] {
+        assert_no_memory(&client.request("tools/call", params.clone()).await, "its result");
+    }
+    backend.set_result(None);
+    for params in [flow, script] {
+        assert!(!text(&client.request("tools/call", params).await).1);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arguments_of_own_tools_count_by_what_they_take_once_they_are_parsed() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{OWN_TOOLS}")).await;
+    let client = server.client().await;
+    let all: Value = serde_json::from_str(&dense(1 << 18)).unwrap();
+    let call = async |name: &str, arguments: Value| {
+        client.request("tools/call", json!({"name": name, "arguments": arguments})).await
+    };
+    assert_no_memory(&call("flow", json!({"all": all})).await, "what is in params.arguments");
+    let script = json!({"script": "return 1", "data": {"all": all}});
+    assert_no_memory(&call("execute_tool_script", script).await, "data");
+    // Passed on, they are no more than their text.
+    assert!(!text(&call("a_echo", json!({"all": all})).await).1);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -24,3 +24,36 @@ async fn callers_without_sessions_share_nothing_if_their_passed_on_headers_diffe
     assert_ne!(text(&of_red), text(&of_blue));
     assert_eq!(text(&of_red), text(&client("red").call("a_whoami").await), "one caller keeps its session");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_that_are_different_for_each_caller_take_no_more_than_the_budget_of_bodies() {
+    let backend = Backend::start().await;
+    let server = Server::before(&[("a", &backend)], "passthroughHeaders: [X-Tenant]\n").await;
+    // They count twice: as they were received, and as clients see them.
+    let tenants: Vec<String> = (0..9).map(|number| format!("tenant-{number}")).collect();
+    for tenant in &tenants {
+        backend.set_tools_of(tenant, &[tenant, &"x".repeat(2 << 20)]);
+    }
+    let start = |tenant: &str| {
+        Client::without_session(server.address).with_header("x-tenant", tenant).started(json!({}))
+    };
+    let mut clients = Vec::new();
+    for tenant in &tenants {
+        let client = start(tenant).await;
+        let response = client.call(&format!("a_{tenant}")).await;
+        clients.push((client, response.to_string()));
+    }
+    let refused: Vec<&String> = clients
+        .iter()
+        .map(|(_, response)| response)
+        .filter(|response| response.contains("unknown tool"))
+        .collect();
+    assert!(!refused.is_empty() && refused.len() < tenants.len(), "{} are refused", refused.len());
+    assert!(refused.iter().all(|response| response.contains("there is no memory")), "{refused:?}");
+    // What ends makes room.
+    for (client, _) in &clients {
+        client.end().await;
+    }
+    let client = start("tenant-0").await;
+    assert!(!text(&client.call("a_tenant-0").await).1);
+}

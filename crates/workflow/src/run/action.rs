@@ -12,7 +12,8 @@ use super::{
     step::{Ended, run_for},
 };
 use crate::{
-    Answer, CallError, Host, Question, StepStatus, coerce,
+    Answer, CallError, Host, Question, StepStatus,
+    coerce::{self, NoTree},
     compiled::{Action, Call, CompiledStep},
     result, validation,
 };
@@ -109,9 +110,10 @@ async fn for_each(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<
         return Err(lasting("it is no loop"));
     };
     let text = data.render(collection, None).map_err(|error| lasting(format!("collection: {error}")))?;
-    let items = match serde_json::from_str(&text) {
+    let items = match coerce::tree(&text) {
         Ok(Value::Array(items)) => items,
         Ok(Value::Null) => Vec::new(),
+        Err(NoTree::TooLarge) => return Err(lasting("collection: it has too many values")),
         _ => return Err(lasting("collection: it is not a JSON array")),
     };
     if items.len() > *iterations {

@@ -15,7 +15,7 @@ use skep_gocompat::template::Template;
 use super::{Checkpoint, step::Ended, turns::Turns};
 use crate::{Answer, StepStatus, compiled::Argument};
 
-/// How many bytes the results of all steps may have.
+/// How many bytes the results of all steps may take.
 const RESULTS: usize = 64 << 20;
 
 /// What templates refer to, and how far the run is. All steps of one run share it.
@@ -232,12 +232,15 @@ fn since(time: Timestamp) -> Duration {
     Duration::try_from(Timestamp::now().duration_since(time)).unwrap_or_default()
 }
 
-/// About how many bytes a value has.
-pub fn size(value: &Value) -> usize {
-    8 + match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(size).sum(),
-        Value::Object(map) => map.iter().map(|(key, value)| key.len() + size(value)).sum(),
-        _ => 0,
-    }
+/// About how many bytes a value takes.
+fn size(value: &Value) -> usize {
+    size_of::<Value>()
+        + match value {
+            Value::String(text) => text.len(),
+            Value::Array(items) => items.iter().map(size).sum(),
+            Value::Object(map) => {
+                map.iter().map(|(key, value)| size_of::<String>() + key.len() + size(value)).sum()
+            }
+            _ => 0,
+        }
 }

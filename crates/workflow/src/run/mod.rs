@@ -17,7 +17,6 @@ use serde_json::{Map, Value};
 use crate::{Answer, Event, Host, StepStatus, Workflow, parameters};
 pub use checkpoint::Checkpoint;
 use data::Data;
-pub use data::size;
 use step::{Ended, run_step};
 
 /// How many steps run at the same time.

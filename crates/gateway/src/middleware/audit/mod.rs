@@ -13,6 +13,7 @@ use std::{
     time::Instant,
 };
 
+use bytes::Bytes;
 use http::{StatusCode, header};
 use serde_json::{Map, Value, json};
 use skep_config::run_config::{self, AuditParameters, Transport};
@@ -115,7 +116,7 @@ impl Audit {
             started: exchange.started,
             entry: entry(exchange, type_, &self.0),
             backend: exchange.backend.get().cloned(),
-            request: data.then(|| text_of(&exchange.body)),
+            request: data.then(|| exchange.body.clone()),
         })
     }
 }
@@ -153,7 +154,7 @@ struct Record {
     started: Instant,
     entry: Map<String, Value>,
     backend: Option<Arc<str>>,
-    request: Option<Value>,
+    request: Option<Bytes>,
 }
 
 impl Observer for Record {
@@ -210,6 +211,7 @@ impl Record {
         entry.insert("component".into(), log.component.clone().into());
         entry.insert("metadata".into(), json!({"extra": extra}));
         if request.is_some() || response.is_some() {
+            let request = request.map(|body| text_of(&body));
             entry.insert("data".into(), json!({"request": request, "response": response}));
         }
         log.output.write(&Value::Object(entry));

@@ -21,6 +21,7 @@ use tracing::info;
 use super::{ChainContext, provider::Provider};
 use crate::{
     ConfigError,
+    body::Share,
     http::ErrorResponse,
     identity::{Holder, Identity},
     limits,
@@ -116,6 +117,7 @@ impl Authorization {
         if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
             exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
         }
+        let _memory = self.arguments_memory(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         let mut requests = self.authorization_requests(exchange)?;
         let Some(first) = requests.first_mut() else { return Ok(()) };
         let action = first.action;
@@ -282,6 +284,17 @@ impl Authorization {
             AuthorizationRequest { kind, identity, action, target, hints, arguments }
         };
         Ok(named.into_iter().map(request).collect())
+    }
+
+    /// What the arguments take that a policy decision point gets.
+    fn arguments_memory(&self, exchange: &Exchange) -> Result<Option<Share>, Rejection> {
+        let (Authority::Pdp(_), Some(message)) = (&self.policies.authority, &exchange.message) else {
+            return Ok(None);
+        };
+        let envelope = message.envelope()?;
+        let arguments = envelope.arguments().map(|arguments| arguments.as_str().as_bytes());
+        let arguments = arguments.filter(|arguments| arguments.len() <= limits::DECISION_ARGUMENTS);
+        arguments.map(|arguments| exchange.tree_memory(arguments)).transpose()
     }
 
     /// The arguments that the policies may read. A caller can send very many.

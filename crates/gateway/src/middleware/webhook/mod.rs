@@ -16,6 +16,7 @@ use tracing::{info, warn};
 
 use crate::{
     ConfigError,
+    body::Share,
     http::ErrorResponse,
     identity::Holder,
     limits,
@@ -67,8 +68,8 @@ pub(super) fn hooks(middleware: &str, parameters: &Webhooks) -> Result<Vec<Hook>
     hooks.collect()
 }
 
-/// The message of a request that webhooks decide about: a request or a notification, and no response.
-pub(super) fn reviewed_message(exchange: &Exchange) -> Result<Option<Value>, ErrorResponse> {
+/// The message of a request that webhooks decide about, and the memory that it takes: a request or a notification, and no response.
+pub(super) fn reviewed_message(exchange: &Exchange) -> Result<Option<(Value, Share)>, ErrorResponse> {
     let Some(message) = exchange.message.as_ref().filter(|message| message.method.is_some()) else {
         return Ok(None);
     };
@@ -76,8 +77,9 @@ pub(super) fn reviewed_message(exchange: &Exchange) -> Result<Option<Value>, Err
         return Err(exchange.reject(&Rejection::TooLarge));
     }
     let message = message.envelope().and_then(|envelope| {
+        let memory = exchange.tree_memory(&exchange.body)?;
         let message = envelope.unambiguous_message();
-        message.map_err(Rejection::Message)
+        Ok((message.map_err(Rejection::Message)?, memory))
     });
     message.map(Some).map_err(|rejection| exchange.reject(&rejection))
 }

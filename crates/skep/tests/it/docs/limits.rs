@@ -87,7 +87,11 @@ const LIMITS: &[(&str, &[(&str, &str)])] = &[
             ("10,000", "gateway::KNOWN_TOOLS"),
         ],
     ),
-    ("lists of a backend", &[("20,000", "vmcp::ITEMS"), ("1,000", "vmcp::PAGES")]),
+    (
+        "lists of a backend",
+        &[("20,000", "vmcp::ITEMS"), ("1,000", "vmcp::PAGES"), ("8 MiB", "vmcp::LIST_BYTES")],
+    ),
+    ("a page of a list of a virtual server", &[("1,000", "vmcp::PAGE_ITEMS"), ("4 MiB", "vmcp::PAGE_BYTES")]),
     ("sessions at backends that are still being opened", &[("256", "vmcp::ENDING_UNOPENED")]),
     ("a request to a backend", &[("30 s", "vmcp::BACKEND_TIME")]),
     (

@@ -42,8 +42,12 @@ pub(crate) enum Authentication {
     Signature(Signing),
 }
 
-/// An authorization server in this process, if there is one.
-type Server<'a> = Option<&'a Arc<dyn AuthorizationServer>>;
+/// An authorization server in this process, if there is one, and the backend that credentials are for.
+#[derive(Clone, Copy)]
+pub(crate) struct Server<'a> {
+    pub(crate) embedded: Option<&'a Arc<dyn AuthorizationServer>>,
+    pub(crate) backend: &'a str,
+}
 
 impl Credentials {
     /// The credentials of this strategy.

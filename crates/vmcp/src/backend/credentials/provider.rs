@@ -21,12 +21,14 @@ impl Provider {
     /// The provider with the name that a field has.
     pub(super) fn new(field: &'static str, name: &str, server: Server<'_>) -> Result<Self, FieldError> {
         let wrong = |message: String| FieldError::new(field, message);
+        let Server { embedded, backend } = server;
         let server =
-            server.ok_or_else(|| wrong("needs an authorization server: authserver-config.yaml".into()))?;
+            embedded.ok_or_else(|| wrong("needs an authorization server: authserver-config.yaml".into()))?;
         let is_known = server.providers().contains(&name);
         if !is_known {
             warn!(
-                "{field}: the authorization server has no provider {name:?}: calls of the backend will fail"
+                "outgoingAuth for backend {backend}: {field}: the authorization server has no provider {name:?}: its calls \
+                 will fail"
             );
         }
         Ok(Self { server: server.clone(), name: name.to_owned(), is_known })

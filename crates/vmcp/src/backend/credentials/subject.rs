@@ -33,14 +33,14 @@ impl Subject {
 
     /// The same, where the first provider is the default: a token of the authorization server itself is of no use to others.
     pub(super) fn or_first(name: &Option<String>, server: Server<'_>) -> Result<Self, FieldError> {
-        let first = server.and_then(|server| Some((*server.providers().first()?).to_owned()));
+        let first = server.embedded.and_then(|server| Some((*server.providers().first()?).to_owned()));
         Self::named(FIELD, &name.clone().filter(|name| !name.is_empty()).or(first), server)
     }
 
     /// The ID token of a provider, which must be named where there are several.
     pub(super) fn id_token(name: &Option<String>, server: Server<'_>) -> Result<Self, FieldError> {
         let is_named = name.as_ref().is_some_and(|name| !name.is_empty());
-        if !is_named && server.is_some_and(|server| server.providers().len() > 1) {
+        if !is_named && server.embedded.is_some_and(|server| server.providers().len() > 1) {
             return Err(FieldError::new(FIELD, "is required with several providers: name one of them"));
         }
         Ok(match Self::or_first(name, server)? {

@@ -8,20 +8,19 @@ use std::{
 
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skep_gateway::{
-    body::Share,
     http::Body,
     identity::Identity,
     message::{Exchange, PartOf},
     middleware::InFlight as ObservedCall,
 };
-use skep_mcp::{ConnectAnswer, Era, Method, Rejection, SessionId};
+use skep_mcp::{ConnectAnswer, Envelope, Era, Message, Method, Object, Outcome, Raw, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
 
-use super::{CallingClient, NeededInput, Sent, input_time::InputTime};
+use super::{CallingClient, NeededInput, NoTree, Sent, Trees, input_time::InputTime};
 use crate::{
     backend::{BackendError, Link},
     catalog::{BackendTool, Catalog, Composite, Entry, Provider},
@@ -86,7 +85,7 @@ pub(in crate::front) struct Calls {
     pub(in crate::front) catalog: Arc<Catalog>,
     sent: mpsc::Sender<Sent>,
     /// What each request of 2026-07-28 has, as JSON.
-    meta: Value,
+    meta: String,
     /// What the user has answered who was to connect an account.
     connect: Option<ConnectAnswer>,
     input_time: InputTime,
@@ -101,9 +100,12 @@ impl Calls {
     ) -> Result<Self, Rejection> {
         let target = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
         let meta = request.envelope.params().and_then(|params| params.get("_meta"));
-        let meta: Map<String, Value> =
-            meta.and_then(|meta| serde_json::from_str(meta.as_str()).ok()).unwrap_or_default();
-        let reserved = meta.into_iter().filter(|(name, _)| name.starts_with("io.modelcontextprotocol/"));
+        let mut reserved = Object::default();
+        for (name, value) in meta.and_then(|meta| meta.entries().ok()).unwrap_or_default() {
+            if name.decoded().starts_with("io.modelcontextprotocol/") {
+                reserved.put(name.raw().as_str(), value.as_str());
+            }
+        }
         Ok(Self {
             front,
             origin: request.exchange.call(&target, request.exchange.body.clone())?,
@@ -112,27 +114,29 @@ impl Calls {
             client: Arc::new(Mutex::new(CallingClient::of(request))),
             catalog,
             sent,
-            meta: Value::Object(reserved.collect()),
+            meta: reserved.json(),
             connect: ConnectAnswer::of(request.envelope.params()),
             input_time: InputTime::default(),
         })
     }
 
-    /// Calls a tool, if the policies and limits of the client allow it, and returns its result as the tool sent it.
+    /// Calls a tool with these arguments, as JSON, if the policies and limits of the client allow it, and returns its result as the tool
+    /// sent it.
     pub(in crate::front) async fn call(
         &self,
         part: &Part,
         entry: &Entry,
-        arguments: Map<String, Value>,
+        arguments: &str,
+        trees: &Trees,
     ) -> Result<Value, CallError> {
         match &entry.provider {
             Provider::Backend(origin) => {
-                self.call_backend(part, BackendTool { entry, origin }, arguments).await
+                self.call_backend(part, BackendTool { entry, origin }, arguments, trees).await
             }
             Provider::Composite(composite) => {
-                let call = self.allowed(part, entry, &arguments).await?;
+                let call = self.allowed(part, entry, arguments).await?;
                 let response = self.run_composite(&call.exchange, composite, arguments).await;
-                self.respond(call, Ok(response)).await
+                self.respond(call, Ok(response), trees).await
             }
             Provider::Scripts => Err(failed("a script cannot run another")),
         }
@@ -143,12 +147,13 @@ impl Calls {
         &self,
         part: &Part,
         tool: BackendTool<'_>,
-        arguments: Map<String, Value>,
+        arguments: &str,
+        trees: &Trees,
     ) -> Result<Value, CallError> {
-        let call = self.allowed(part, tool.entry, &arguments).await?;
+        let call = self.allowed(part, tool.entry, arguments).await?;
         let mut elicited = None;
         let sent = self.send(&call.exchange, tool, &mut elicited).await;
-        let outcome = self.respond(call, sent).await;
+        let outcome = self.respond(call, sent, trees).await;
         if let Some(elicited) = elicited {
             // The client calls again: nothing else is called for this call.
             self.end_with(elicited).await;
@@ -162,7 +167,7 @@ impl Calls {
         &self,
         part: &Part,
         entry: &Entry,
-        arguments: &Map<String, Value>,
+        arguments: &str,
     ) -> Result<ObservedCall<'_>, CallError> {
         let mut exchange = self
             .exchange(entry, arguments)
@@ -183,38 +188,36 @@ impl Calls {
         &self,
         call: ObservedCall<'_>,
         sent: Result<Bytes, CallError>,
+        trees: &Trees,
     ) -> Result<Value, CallError> {
         let body = match &sent {
             Ok(body) => body.clone(),
             Err(error) => rpc::RpcError::internal(error.message.clone()).body(&id_of(&call.exchange)).into(),
         };
         record(call, rpc::reply(http::StatusCode::OK, body, self.era)).await;
-        sent.and_then(|response| result_of(&response))
+        sent.and_then(|response| result_of(&response, trees))
     }
 
     /// Runs the workflow of a composite tool, and returns the response as a message.
-    async fn run_composite(
-        &self,
-        exchange: &Exchange,
-        composite: &Composite,
-        arguments: Map<String, Value>,
-    ) -> Bytes {
+    async fn run_composite(&self, exchange: &Exchange, composite: &Composite, arguments: &str) -> Bytes {
         let part = Part::of_composite(composite, exchange.audit_id());
         // It is part of a run that cannot be kept.
         let steps = Steps::new(self, part, Reports::Nothing, None);
-        let result = self.front.workflow_result(composite, Start::New(arguments), &steps).await;
+        let result = self.front.workflow_result(composite, Start::New(arguments.into()), &steps).await;
         rpc::result_body(&id_of(exchange), &result).into()
     }
 
     /// The call as a request of the client, with the name that clients use.
-    fn exchange(&self, entry: &Entry, arguments: &Map<String, Value>) -> Result<Exchange, Rejection> {
-        let id = format!("call-{}", self.front.next_number());
-        let mut params = json!({"name": entry.key, "arguments": arguments});
+    fn exchange(&self, entry: &Entry, arguments: &str) -> Result<Exchange, Rejection> {
+        let mut params = Object::default();
+        params.put("\"name\"", &json!(entry.key).to_string());
+        params.put("\"arguments\"", arguments);
         if self.era == Era::Modern {
-            params["_meta"] = self.meta.clone();
+            params.put("\"_meta\"", &self.meta);
         }
-        let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
-        let mut call = self.origin.call(&entry.key, body.to_string().into())?;
+        let (id, params) = (self.front.next_number(), params.json());
+        let body = format!(r#"{{"jsonrpc":"2.0","id":"call-{id}","method":"tools/call","params":{params}}}"#);
+        let mut call = self.origin.call(&entry.key, body.into())?;
         call.hints = Some(entry_hints(entry));
         Ok(call)
     }
@@ -326,14 +329,15 @@ impl Calls {
         &self,
         question: Question,
         elicitation: Elicitation<'_>,
+        trees: &Trees,
     ) -> Result<Answer, CallError> {
         let params = json!({
             "mode": "form", "message": question.message, "requestedSchema": question.schema,
         });
         let result: Value = if self.era == Era::Modern {
             let request = json!({"method": "elicitation/create", "params": params});
-            serde_json::from_str(&self.ask(&request.to_string(), elicitation.state).await?)
-                .unwrap_or_default()
+            let answer = self.ask(&request.to_string(), elicitation.state).await?;
+            trees.tree(&answer).map_err(|error| failed(format!("the answer of the user {error}")))?
         } else {
             let _waiting = self.input_time.wait();
             let id = json!(elicitation.id);
@@ -355,14 +359,14 @@ impl Calls {
                 message = elsewhere => message,
             };
             withdrawal.is_answered = true;
-            result_of(&message)?
+            result_of(&message, trees)?
         };
         answer_of(&result)
     }
 
-    /// The share of what a workflow holds.
-    pub(in crate::front) fn share(&self) -> Share {
-        self.front.budget.part_of(Some(self.origin.holder())).share()
+    /// What trees of a part of it take.
+    pub(in crate::front) fn trees(&self) -> Trees {
+        Trees::new(&self.front.budget.part_of(Some(self.origin.holder())))
     }
 
     fn client(&self) -> MutexGuard<'_, CallingClient> {
@@ -427,12 +431,26 @@ pub(in crate::front) fn answer_of(result: &Value) -> Result<Answer, CallError> {
     }
 }
 
-/// The result of a response.
-fn result_of(response: &[u8]) -> Result<Value, CallError> {
-    let mut response: Value = serde_json::from_slice(response).map_err(|_| failed("it is malformed"))?;
-    match response.get_mut("result").map(Value::take) {
-        Some(result) => Ok(result),
-        None => Err(failed(response["error"]["message"].as_str().unwrap_or("it has no result"))),
+/// How deep the result of a tool may be nested: as deep as a reader of trees accepts it.
+const RESULT_DEPTH: u32 = 127;
+
+/// The result of a response. If it cannot be read, the tool has run.
+fn result_of(response: &[u8], trees: &Trees) -> Result<Value, CallError> {
+    let unreadable = |error: NoTree| CallError {
+        is_final: error == NoTree::TooLarge,
+        ..failed(format!("its result {error}"))
+    };
+    let envelope =
+        Envelope::parse_within(response, RESULT_DEPTH).map_err(|_| unreadable(NoTree::Malformed))?;
+    match envelope.message() {
+        Message::Response { outcome: Outcome::Result(result), .. } => {
+            trees.tree(result.as_str()).map_err(unreadable)
+        }
+        Message::Response { outcome: Outcome::Error(error), .. } => {
+            let message = error.get("message").and_then(Raw::as_text);
+            Err(failed(message.as_deref().unwrap_or("it has no result")))
+        }
+        _ => Err(unreadable(NoTree::Malformed)),
     }
 }
 

@@ -6,13 +6,13 @@
 mod calls;
 mod input_time;
 mod response;
+mod trees;
 
 use std::{sync::Arc, time::Instant};
 
 use bytes::Bytes;
-use serde_json::{Map, Value};
 use skep_gateway::{body::CountedBytes, identity::Holder, middleware::CallOutcome};
-use skep_mcp::{Envelope, Method, Raw, SessionId};
+use skep_mcp::{Envelope, Kind, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
@@ -24,6 +24,7 @@ use super::{
 use crate::{backend::Caller, catalog::Catalog, limits};
 pub(super) use calls::{Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
+pub(super) use trees::{NoTree, Trees};
 
 /// What a tool sends to its client.
 enum Sent {
@@ -121,8 +122,8 @@ pub(super) fn progress_token<'a>(envelope: &Envelope<'a>) -> Option<&'a str> {
     meta.get("progressToken").map(|token| token.as_str())
 }
 
-/// The arguments of a call.
-pub(super) fn arguments(envelope: &Envelope<'_>) -> Map<String, Value> {
-    let parsed = envelope.arguments().and_then(|arguments| serde_json::from_str(arguments.as_str()).ok());
-    parsed.unwrap_or_default()
+/// The arguments of a call, as JSON.
+pub(super) fn arguments<'a>(envelope: &Envelope<'a>) -> &'a str {
+    let arguments = envelope.arguments().filter(|arguments| arguments.kind() == Kind::Object);
+    arguments.map_or("{}", |arguments| arguments.as_str())
 }

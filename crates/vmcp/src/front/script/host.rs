@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 use skep_mcp::List;
 use skep_script::{CallError, Host};
 
@@ -26,12 +26,13 @@ impl<'a> ScriptHost<'a> {
 }
 
 impl Host for ScriptHost<'_> {
-    async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
+    async fn call(&self, tool: &str, arguments: String) -> Result<Value, CallError> {
         let failed = |reason: &str| CallError(format!("tool {tool} failed: {reason}"));
         let entry = self.calls.catalog.table(List::Tools).get(tool);
         let entry = entry.ok_or_else(|| failed("it does not exist"))?;
-        let result =
-            self.calls.call(&self.part, entry, arguments).await.map_err(|error| failed(&error.message));
+        let trees = self.calls.trees();
+        let result = self.calls.call(&self.part, entry, &arguments, &trees).await;
+        let result = result.map_err(|error| failed(&error.message));
         let ended = self.ended.fetch_add(1, Ordering::Relaxed) + 1;
         self.calls.report_progress(ended, None, &format!("{tool} has ended"));
         let result = result?;

@@ -3,20 +3,20 @@
 mod description;
 mod host;
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
 use skep_gateway::http::Body;
-use skep_mcp::{Envelope, List, Message, Outcome, Raw};
+use skep_mcp::{Envelope, Kind, List, Message, Outcome, Raw};
 use skep_script::{Script, ScriptError};
 
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, Part, arguments},
+    own::{Calls, Part, Trees},
     rpc::{self, RpcError, UNKNOWN_STATE},
 };
 use crate::{
@@ -46,17 +46,19 @@ impl Front {
         }
         let failed = |message: &str| self.tool_result(request, tool_error(message));
         let Some(scripts) = self.scripts.clone() else { return failed("scripts are not enabled") };
-        let Wanted { source, data } = match Wanted::of(arguments(&request.envelope)) {
-            Ok(wanted) => wanted,
-            Err(mistake) => return failed(mistake),
-        };
         let holder = request.exchange.holder();
+        let trees = Trees::new(&self.budget.part_of(Some(holder)));
+        let Wanted { source, data } = match Wanted::of(&request.envelope, &trees) {
+            Ok(wanted) => wanted,
+            Err(mistake) => return failed(&mistake),
+        };
         let Some(admitted) = scripts.admit(holder) else {
             return failed("too many of your scripts are running: wait until one has ended");
         };
         let tools = self.visible_tools(request, &catalog).await;
         let part = Part::of_tool(EXECUTE_TOOL_SCRIPT, request.exchange.audit_id());
         let run = |calls: Calls| async move {
+            let _trees = trees;
             let script = Script { source: &source, data, tools };
             let host = ScriptHost::new(&calls, part);
             let outcome = skep_script::run(script, &scripts.limits, admitted.shared(), &host).await;
@@ -104,15 +106,19 @@ fn tools_in(body: &[u8]) -> Vec<Raw<'_>> {
 }
 
 impl Wanted {
-    fn of(mut arguments: Map<String, Value>) -> Result<Self, &'static str> {
-        let Some(Value::String(source)) = arguments.remove("script") else {
-            return Err("script must be a string: the script to run");
+    fn of(envelope: &Envelope<'_>, trees: &Trees) -> Result<Self, String> {
+        let argument = |name| envelope.arguments().and_then(|arguments| arguments.get(name));
+        let source = argument("script").and_then(Raw::as_text).map(Cow::into_owned);
+        let source = source.ok_or("script must be a string: the script to run")?;
+        let data = argument("data").filter(|data| data.kind() != Kind::Null);
+        let data = match data {
+            None => Map::new(),
+            Some(data) if data.kind() == Kind::Object => {
+                trees.tree(data.as_str()).map_err(|error| format!("data {error}"))?
+            }
+            Some(_) => return Err("data must be an object: the variables of the script".into()),
         };
-        match arguments.remove("data") {
-            None | Some(Value::Null) => Ok(Self { source, data: Map::new() }),
-            Some(Value::Object(data)) => Ok(Self { source, data }),
-            Some(_) => Err("data must be an object: the variables of the script"),
-        }
+        Ok(Self { source, data })
     }
 }
 

@@ -1,16 +1,15 @@
 //! The steps of a workflow, as calls of the client that called the composite tool.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use skep_gateway::body::Share;
 use skep_mcp::{List, Raw};
 use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 
 use super::keeper::{Keeper, Lost, new_question};
 use crate::{
     catalog::BackendTool,
-    front::own::{Calls, Elicitation, Part},
+    front::own::{Calls, Elicitation, NoTree, Part, Trees},
 };
 
 /// What the client gets of a workflow while it runs.
@@ -29,8 +28,8 @@ pub(in crate::front) struct Steps<'a> {
     reports: Reports,
     /// What keeps the run while it waits, where sessions are in Redis.
     keeper: Option<Arc<Keeper>>,
-    /// Results of steps count against the budget of bodies while the workflow runs.
-    held: Mutex<Share>,
+    /// The arguments, and results of steps: they count against the budget of bodies while the workflow runs.
+    trees: Trees,
 }
 
 impl<'a> Steps<'a> {
@@ -40,18 +39,12 @@ impl<'a> Steps<'a> {
         reports: Reports,
         keeper: Option<Arc<Keeper>>,
     ) -> Self {
-        Self { calls, part, reports, keeper, held: Mutex::new(calls.share()) }
+        Self { calls, part, reports, keeper, trees: calls.trees() }
     }
 
-    /// Counts the result of a step.
-    fn hold(&self, result: &Value) -> Result<(), CallError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let full = |_| CallError {
-            message: "there is no memory for the result now: try again later".into(),
-            // The tool has run.
-            is_final: true,
-        };
-        held.grow(skep_workflow::size(result)).map_err(full)
+    /// The arguments of the workflow.
+    pub(super) fn arguments(&self, json: &str) -> Result<Map<String, Value>, NoTree> {
+        self.trees.tree(json)
     }
 
     fn tool(&self, name: &str) -> Option<BackendTool<'_>> {
@@ -76,9 +69,8 @@ impl Host for Steps<'_> {
     async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Value, CallError> {
         let missing = || CallError { message: format!("no backend has the tool {tool:?}"), is_final: false };
         let tool = self.tool(tool).ok_or_else(missing)?;
-        let result = self.calls.call_backend(&self.part, tool, arguments).await?;
-        self.hold(&result)?;
-        Ok(result)
+        let arguments = Value::Object(arguments).to_string();
+        self.calls.call_backend(&self.part, tool, &arguments, &self.trees).await
     }
 
     fn keeps_runs(&self) -> bool {
@@ -89,12 +81,13 @@ impl Host for Steps<'_> {
         self.calls.check_elicitation()?;
         let Some((keeper, checkpoint)) = self.keeper.as_ref().zip(checkpoint) else {
             let elicitation = Elicitation { id: new_question(), is_known: false, state: None, runs: None };
-            return self.calls.elicit(question, elicitation).await;
+            return self.calls.elicit(question, elicitation, &self.trees).await;
         };
         let (id, is_known) = keeper.question(&question.step);
         let state = keeper.keep(checkpoint, &id, question.time).await;
         let runs = state.as_ref().map(|_| &*keeper.runs);
-        let answer = self.calls.elicit(question, Elicitation { id, is_known, state, runs }).await;
+        let elicitation = Elicitation { id, is_known, state, runs };
+        let answer = self.calls.elicit(question, elicitation, &self.trees).await;
         self.claim(keeper).await;
         answer
     }

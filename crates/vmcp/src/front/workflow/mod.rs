@@ -10,7 +10,7 @@ mod sealed_records;
 use std::{sync::Arc, time::Instant};
 
 use http::Response;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use skep_gateway::{http::Body, middleware::WorkflowRun};
 use skep_mcp::Era;
 use skep_workflow::{Answer, Checkpoint};
@@ -44,8 +44,8 @@ struct Resumed {
 
 /// Where a run of a workflow starts.
 pub(super) enum Start {
-    /// With these arguments.
-    New(Map<String, Value>),
+    /// With these arguments, as JSON.
+    New(Box<str>),
     /// Where it waits for an answer, with that answer if there is one.
     Waiting(Box<Checkpoint>, Option<Answer>),
 }
@@ -93,7 +93,7 @@ impl Front {
         resumed: Option<Resumed>,
     ) -> Run {
         let (kept, start) = match resumed {
-            None => (None, Start::New(arguments(&request.envelope))),
+            None => (None, Start::New(arguments(&request.envelope).into())),
             Some(Resumed { call, checkpoint, answer }) => (Some(call), Start::Waiting(checkpoint, answer)),
         };
         let audit_id = kept.as_ref().and_then(|call| call.audit_id.parse().ok());
@@ -142,7 +142,10 @@ impl Front {
     ) -> String {
         let started = Instant::now();
         let outcome = match start {
-            Start::New(arguments) => skep_workflow::run(&composite.workflow, arguments, steps).await,
+            Start::New(arguments) => match steps.arguments(&arguments) {
+                Ok(arguments) => skep_workflow::run(&composite.workflow, arguments, steps).await,
+                Err(error) => return tool_error(&format!("what is in params.arguments {error}")),
+            },
             Start::Waiting(checkpoint, answer) => {
                 skep_workflow::resume(&composite.workflow, *checkpoint, answer, steps).await
             }
