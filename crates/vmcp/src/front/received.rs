@@ -139,10 +139,10 @@ impl Front {
         let Some(there) = session.links.shared_id(id.as_str()) else { return };
         let backends = self.views.backends();
         join_all(backends.values().map(async |backend| {
-            if let Some(link) = session.links.existing(backend, caller).await {
-                if let Some(body) = notification(&link, &there) {
-                    sent(backend, &link, caller, body).await;
-                }
+            if let Some(link) = session.links.existing(backend, caller).await
+                && let Some(body) = notification(&link, &there)
+            {
+                sent(backend, &link, caller, body).await;
             }
         }))
         .await;
