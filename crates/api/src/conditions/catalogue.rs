@@ -266,8 +266,15 @@ conditions! {
             "there is one replica, which has all sessions";
         SessionStorageConfigured unmet [MCPServer, MCPRemoteProxy, VirtualMCPServer] "the replicas share sessions in Redis";
         SessionStorageMissingForReplicas met [MCPServer, MCPRemoteProxy, VirtualMCPServer]
-            "several replicas do not share sessions, or what their authorization server knows: clients get 404, or users have to log in again, when a request reaches another replica"
-            => "set `sessionStorage` with provider redis, and of an authorization server `storage` with type redis, `signingKeySecretRefs` and `hmacSecretRefs`";
+            "several replicas do not share sessions: clients get 404 when a request reaches another replica"
+            => "set `sessionStorage` with provider redis";
+    }
+
+    /// Whether replicas do not share the logins of their authorization server.
+    AuthServerStorageWarning ("ValidateSpec") {
+        AuthServerStorageMissingForReplicas met [MCPServer, MCPRemoteProxy, VirtualMCPServer]
+            "several replicas do not share logins: users have to log in again when a request reaches another replica"
+            => "set `storage` with type redis, `signingKeySecretRefs` and `hmacSecretRefs` of the authorization server";
     }
 
     /// Whether `replicas` is limited because the server is a single process.

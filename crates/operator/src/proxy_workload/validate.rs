@@ -6,9 +6,10 @@ use skep_api::{
     auth_server::EmbeddedAuthServer,
     authz::AuthzConfig,
     conditions::{
-        AuthServerRefValidated, AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored,
-        CABundleRefValidated, ExternalAuthConfigValidated, GroupRefValidated, OIDCConfigRefValidated, Reason,
-        SessionStorageWarning, TelemetryConfigRefValidated,
+        AuthServerRefValidated, AuthServerStorageWarning, AuthzConfigRefValidated,
+        AuthzPrimaryUpstreamProviderIgnored, CABundleRefValidated, ExternalAuthConfigValidated,
+        GroupRefValidated, OIDCConfigRefValidated, Reason, SessionStorageWarning,
+        TelemetryConfigRefValidated,
     },
     kinds::{
         ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase, MCPOIDCConfig,
@@ -183,30 +184,32 @@ pub(crate) fn warning_of_policies(
     config_refs::authz::warning(&place, &document()?)
 }
 
-/// Replicas must share the sessions of clients, and what their authorization server knows.
-pub(crate) fn session_storage(
-    replicas: Option<i32>,
-    is_shared: bool,
-    server: Option<&EmbeddedAuthServer>,
-) -> Condition {
+pub(crate) fn session_storage(replicas: Option<i32>, is_shared: bool) -> Condition {
     use SessionStorageWarning::{
         SessionStorageConfigured, SessionStorageMissingForReplicas, SessionStorageWarningNotApplicable,
     };
     if replicas.unwrap_or_default() <= 1 {
         return Condition::new(SessionStorageWarningNotApplicable, "one replica has all sessions");
     }
-    let unshared = server.map(config_refs::auth_server::unshared).unwrap_or_default();
-    let message = match is_shared {
-        false => "the replicas do not share sessions: set sessionStorage with provider redis".to_owned(),
-        true if unshared.is_empty() => {
-            return Condition::new(SessionStorageConfigured, "the replicas share sessions in Redis");
-        }
-        true => {
-            let fields = unshared.join(", ");
-            format!("the replicas do not share logins: of the authorization server, set {fields}")
-        }
-    };
+    if is_shared {
+        return Condition::new(SessionStorageConfigured, "the replicas share sessions in Redis");
+    }
+    let message = "the replicas do not share sessions: set sessionStorage with provider redis";
     Condition::new(SessionStorageMissingForReplicas, message)
+}
+
+/// A warning if replicas cannot go on with each other's logins.
+pub(crate) fn auth_server_storage(
+    replicas: Option<i32>,
+    server: Option<&EmbeddedAuthServer>,
+) -> Option<Condition> {
+    let unshared = config_refs::auth_server::unshared(server?);
+    if replicas.unwrap_or_default() <= 1 || unshared.is_empty() {
+        return None;
+    }
+    let message =
+        format!("the replicas do not share logins: set {} of the authorization server", unshared.join(", "));
+    Some(Condition::new(AuthServerStorageWarning::AuthServerStorageMissingForReplicas, message))
 }
 
 /// The condition has another type on a VirtualMCPServer.

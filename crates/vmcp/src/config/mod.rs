@@ -86,7 +86,6 @@ impl Settings {
         let config = Config::parse_checked(text, |config| {
             let mut errors = check_tools(config);
             errors.extend(chain::policy_errors(config));
-            errors.extend(same_names(config));
             errors
         })?;
         Ok(Self {
@@ -102,7 +101,9 @@ impl Settings {
 
     /// What is doubtful in it. It runs all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
-        skep_workflow::warnings(&self.config)
+        let mut warnings = skep_workflow::warnings(&self.config);
+        warnings.extend(same_names(&self.config));
+        warnings
     }
 
     /// The configuration.
@@ -215,14 +216,16 @@ impl Settings {
 /// Tools of one backend that would have one name.
 fn same_names(config: &Config) -> Vec<FieldError> {
     let rules = config.aggregation.iter().flat_map(|aggregation| aggregation.tools.iter().enumerate());
-    let errors = rules.flat_map(|(index, rules)| {
+    let warnings = rules.flat_map(|(index, rules)| {
         tools::same_names(&rules.overrides).map(move |(tool, name, other)| {
             let path = FieldPath::from("aggregation.tools").index(index).join("overrides").key(tool);
-            let message = format!("{name:?} is the name of {other} as well: give each tool another one");
+            let message = format!(
+                "{name:?} is the name of {other} as well, and only one is offered: give each another name"
+            );
             FieldError::new(path.join("name"), message)
         })
     });
-    errors.collect()
+    warnings.collect()
 }
 
 fn view_policy(config: &Config) -> ViewPolicy {

@@ -315,12 +315,13 @@ proptest! {
 }
 
 #[test]
-fn two_tools_of_a_backend_cannot_get_one_name() {
+fn two_tools_of_a_backend_with_one_name_are_a_warning() {
     let tools = "{workload: a, overrides: {echo: {name: x}, last: {name: x}}}, {workload: b, overrides: {echo: {name: x}}}";
     let config = Server::config(&[("a", "http://127.0.0.1:1/mcp".into())], "");
     let config = config.replace("aggregation:\n", &format!("aggregation:\n  tools: [{tools}]\n"));
-    let errors = skep_vmcp::Settings::parse(&config).err().unwrap();
-    let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
-    let expected = "aggregation.tools[0].overrides[last].name: \"x\" is the name of echo as well: give each tool another one";
-    assert_eq!(errors, [expected]);
+    let settings = skep_vmcp::Settings::parse(&config).unwrap();
+    let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
+    let expected = "aggregation.tools[0].overrides[last].name: \"x\" is the name of echo as well, and only one is offered: \
+                    give each another name";
+    assert_eq!(warnings, [expected]);
 }

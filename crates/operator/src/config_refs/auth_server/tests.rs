@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::{
     config_refs::samples::{fields, identity, mounts, sample, variables},
-    proxy_workload::validate::session_storage,
+    proxy_workload::validate::auth_server_storage,
 };
 
 const RESOURCE: &str = "https://mcp.example/notes";
@@ -362,14 +362,11 @@ fn replicas_that_do_not_share_what_their_authorization_server_knows_have_a_warni
         (keys, "storage with type redis"),
         (redis, "signingKeySecretRefs, hmacSecretRefs"),
     ] {
-        let condition = session_storage(Some(2), true, Some(&server(fields)));
-        let expected =
-            format!("the replicas do not share logins: of the authorization server, set {missing}");
-        assert_eq!((condition.reason, &*condition.message), ("SessionStorageMissingForReplicas", &*expected));
+        let condition = auth_server_storage(Some(2), Some(&server(fields))).unwrap();
+        let expected = format!("the replicas do not share logins: set {missing} of the authorization server");
+        assert_eq!(condition.message, expected);
     }
-    let reason =
-        |replicas, server: Option<&EmbeddedAuthServer>| session_storage(Some(replicas), true, server).reason;
-    assert_eq!(reason(2, Some(&server(both))), "SessionStorageConfigured");
-    assert_eq!(reason(2, None), "SessionStorageConfigured");
-    assert_eq!(reason(1, Some(&server(json!({})))), "SessionStorageWarningNotApplicable");
+    assert!(auth_server_storage(Some(2), Some(&server(both))).is_none());
+    assert!(auth_server_storage(Some(2), None).is_none());
+    assert!(auth_server_storage(Some(1), Some(&server(json!({})))).is_none());
 }

@@ -35,8 +35,8 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation.add(shared::ca_bundle(proxy));
     validation.add(shared::ignored_provider(proxy));
     validation.add(shared::policy_warning(proxy));
-    let is_shared = proxy.spec().shares_sessions();
-    validation.add(shared::session_storage(spec.replicas, is_shared, proxy.embedded_server()));
+    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
+    validation.add(shared::auth_server_storage(spec.replicas, proxy.embedded_server()));
     let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
     shared::config_ref("toolConfigRef", &proxy.tools, reasons, &mut validation);
     shared::telemetry(&proxy.telemetry, &mut validation);

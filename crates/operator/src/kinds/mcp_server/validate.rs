@@ -25,8 +25,8 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation.add(shared::ignored_provider(proxy));
     validation.add(shared::policy_warning(proxy));
     validation.add(stdio_cap(inputs));
-    let is_shared = proxy.spec().shares_sessions();
-    validation.add(shared::session_storage(spec.replicas, is_shared, proxy.embedded_server()));
+    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
+    validation.add(shared::auth_server_storage(spec.replicas, proxy.embedded_server()));
     rate_limits(inputs, &mut validation);
     shared::pod_template(
         spec.pod_template_spec.as_ref(),

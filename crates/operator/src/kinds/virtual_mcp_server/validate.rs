@@ -47,7 +47,8 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation.add(inputs.auth_server().map(config_refs::auth_server::identity_synthesized));
     let is_shared =
         spec.session_storage.as_ref().is_some_and(|storage| storage.provider == SessionProvider::Redis);
-    validation.add(shared::session_storage(spec.replicas, is_shared, inputs.auth_server()));
+    validation.add(shared::session_storage(spec.replicas, is_shared));
+    validation.add(shared::auth_server_storage(spec.replicas, inputs.auth_server()));
     shared::oidc("incomingAuth.oidcConfigRef", &inputs.oidc, &mut validation);
     shared::authz("incomingAuth.authzConfigRef", &inputs.authz, &mut validation);
     shared::telemetry(&inputs.telemetry, &mut validation);
