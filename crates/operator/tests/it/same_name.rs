@@ -151,7 +151,7 @@ async fn the_children_of_a_server_that_is_deleted_without_them_stay_and_are_adop
         let metadata = fixture.object(*kind, name).await.unwrap().metadata;
         let owners: Vec<_> =
             metadata.owner_references.into_iter().flatten().map(|one| Some(one.uid)).collect();
-        assert_eq!(owners, [owner.clone()], "{} {name}", kind.kind);
+        assert_eq!(owners, std::slice::from_ref(&owner), "{} {name}", kind.kind);
     }
     fixture.operator.stop().await;
 }

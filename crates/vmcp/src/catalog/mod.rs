@@ -144,10 +144,11 @@ impl Catalog {
 
     /// Where a resource is read: at the backend that has it, or else at the first in the order of priority whose template fits.
     pub(crate) fn resource(&self, uri: &str) -> Option<&Entry> {
-        let fits = |template: &&Box<str>| UriTemplate::new(template).matches(uri);
         // A request compares it with very many templates.
         let is_short = uri.len() <= limits::URI;
-        let fitting = || self.templates.get(self.compared.iter().find(fits)?);
+        let mut compared = self.compared.iter();
+        let fitting =
+            || self.templates.get(compared.find(|template| UriTemplate::new(template).matches(uri))?);
         let expanded = || is_short.then(fitting).flatten();
         self.resources.get(uri).or_else(|| self.templates.get(uri)).or_else(expanded)
     }
