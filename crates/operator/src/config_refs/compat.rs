@@ -17,15 +17,17 @@ use skep_api::{
         MCPOIDCConfigSpec, MCPTelemetryConfig, MCPTelemetryConfigSpec, MCPToolConfig, MCPToolConfigSpec,
         MCPWebhookConfig, MCPWebhookConfigSpec,
     },
+    refs::{OidcConfigRef, TelemetryConfigRef, ToolConfigRef, WebhookConfigRef},
 };
-use skep_config::{RunConfig, paths, run_config::Middleware};
+use skep_config::{
+    RunConfig, paths,
+    run_config::{Middleware, Oidc},
+};
 
 use super::{
-    auth_server, authz, chain,
+    ConfigRef, auth_server, authz, chain,
     external_auth::{self, ExternalAuth},
-    oidc,
-    samples::{identity, mounts, variables},
-    telemetry, tools, webhooks,
+    samples::{identity, mounts, resolved, variables},
 };
 use crate::{
     build::{EnvList, Volumes},
@@ -71,6 +73,15 @@ impl Golden {
 
     fn run_config(&self) -> RunConfig {
         self.run_configs().remove(0)
+    }
+
+    fn oidc_ref(&self, kind: &str) -> ConfigRef<OidcConfigRef> {
+        let config = MCPOIDCConfig::new("idp", self.spec("MCPOIDCConfig"));
+        resolved(self.reference(kind, "oidcConfigRef"), config)
+    }
+
+    fn oidc(&self, kind: &str, config: &RunConfig) -> Option<Oidc> {
+        self.oidc_ref(kind).oidc(&identity("NS", &config.name), config.port.into())
     }
 
     fn container(&self) -> Container {
@@ -148,12 +159,7 @@ fn an_embedded_authorization_server_is_the_same() {
         panic!("{spec:?}")
     };
     assert_eq!(auth_server::check_single_upstream(server), []);
-    let mut oidc = oidc::oidc(
-        &oidc_spec,
-        &golden.reference("MCPServer", "oidcConfigRef"),
-        &workload,
-        config.port.into(),
-    );
+    let mut oidc = golden.oidc("MCPServer", &config).unwrap();
     let ours = auth_server::auth_server(server, Some(&oidc), &workload).unwrap();
     auth_server::announce_scopes(&ours, &mut oidc);
     similar_asserts::assert_eq!(Some(ours), config.embedded_auth_server_config);
@@ -168,13 +174,14 @@ fn the_authorization_server_of_a_virtual_server_is_the_same() {
     let golden = Golden::feature("vmcp_auth_server");
     let server: EmbeddedAuthServer = golden.reference("VirtualMCPServer", "authServerConfig");
     let incoming: Value = golden.reference("VirtualMCPServer", "incomingAuth");
-    let reference = serde_json::from_value(incoming["oidcConfigRef"].clone()).unwrap();
+    let field: OidcConfigRef = serde_json::from_value(incoming["oidcConfigRef"].clone()).unwrap();
     let workload = identity("NS", "front");
-    let oidc = oidc::oidc(&golden.spec("MCPOIDCConfig"), &reference, &workload, 4483);
+    let idp = resolved(field, MCPOIDCConfig::new("idp", golden.spec("MCPOIDCConfig")));
+    let oidc = idp.oidc(&workload, 4483);
     let files =
         golden.objects.iter().find_map(|object| object["data"][paths::VMCP_AUTH_SERVER_FILE].as_str());
     let theirs = serde_saphyr::from_str(files.unwrap()).unwrap();
-    similar_asserts::assert_eq!(auth_server::auth_server(&server, Some(&oidc), &workload), Ok(theirs));
+    similar_asserts::assert_eq!(auth_server::auth_server(&server, oidc.as_ref(), &workload), Ok(theirs));
     golden.has_variables(|list| auth_server::add_env(&server, list));
     golden.has_files(|volumes| auth_server::add_volumes(&server, volumes));
 }
@@ -193,11 +200,15 @@ fn shared_policies_tools_and_webhooks_are_the_same() {
         []
     );
     assert_eq!(authz::document(&policies).ok(), config.authz_config);
-    assert_eq!(tools::tools_filter(&tools), config.tools_filter);
-    assert_eq!(tools::tools_override(&tools), config.tools_override);
-    assert_eq!(webhooks::validating(&hooks), config.validating_webhooks);
-    assert_eq!(webhooks::mutating(&hooks), config.mutating_webhooks);
-    golden.has_files(|volumes| webhooks::add_volumes(&hooks, volumes));
+    let mut ours = RunConfig::default();
+    resolved(ToolConfigRef::default(), MCPToolConfig::new("tools", tools)).add_to(&mut ours);
+    let hooks = resolved(WebhookConfigRef::default(), MCPWebhookConfig::new("hooks", hooks));
+    hooks.add_to(&mut ours);
+    assert_eq!(ours.tools_filter, config.tools_filter);
+    assert_eq!(ours.tools_override, config.tools_override);
+    assert_eq!(ours.validating_webhooks, config.validating_webhooks);
+    assert_eq!(ours.mutating_webhooks, config.mutating_webhooks);
+    golden.has_files(|volumes| hooks.add_volumes(volumes));
 }
 
 #[test]
@@ -211,10 +222,7 @@ fn a_token_exchange_behind_tokens_of_the_cluster_is_the_same() {
     };
     assert_eq!(Some(ours), config.token_exchange_config);
     golden.has_variables(|list| external_auth::add_env(&spec, list));
-    let reference = golden.reference("MCPServer", "oidcConfigRef");
-    let workload = identity("NS", &config.name);
-    let ours = oidc::oidc(&golden.spec("MCPOIDCConfig"), &reference, &workload, config.port.into());
-    assert_eq!(Some(ours), config.oidc_config);
+    assert_eq!(golden.oidc("MCPServer", &config), config.oidc_config);
 }
 
 #[test]
@@ -222,14 +230,11 @@ fn a_token_exchange_behind_tokens_of_the_cluster_is_the_same() {
 fn the_configuration_of_a_remote_proxy_is_the_same() {
     let golden = Golden::feature("remote_full");
     let config = golden.run_config();
-    let workload = identity("NS", &config.name);
     let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
     let Ok(ExternalAuth::AwsSts(ours)) = external_auth::external_auth(&spec) else { panic!("{spec:?}") };
     assert_eq!(Some(ours), config.aws_sts_config);
-    let reference = golden.reference("MCPRemoteProxy", "oidcConfigRef");
-    let ours = oidc::oidc(&golden.spec("MCPOIDCConfig"), &reference, &workload, config.port.into());
-    assert_eq!(Some(ours), config.oidc_config);
-    assert_eq!(tools::tools_filter(&golden.spec("MCPToolConfig")), config.tools_filter);
+    assert_eq!(golden.oidc("MCPRemoteProxy", &config), config.oidc_config);
+    assert_eq!(golden.spec::<MCPToolConfigSpec>("MCPToolConfig").tools_filter, config.tools_filter);
 }
 
 #[test]
@@ -264,14 +269,13 @@ fn telemetry_and_a_private_authority_are_the_same() {
     let config = golden.run_config();
     let workload = identity("NS", &config.name);
     let spec: MCPTelemetryConfigSpec = golden.spec("MCPTelemetryConfig");
-    let reference = golden.reference("MCPServer", "telemetryConfigRef");
+    let field: TelemetryConfigRef = golden.reference("MCPServer", "telemetryConfigRef");
     assert_eq!(MCPTelemetryConfig::check(&spec), []);
-    assert_eq!(Some(telemetry::telemetry(&spec, &reference, &workload)), config.telemetry_config);
-    assert_eq!(variables(|list| telemetry::add_env(&spec, &reference, &workload, list)).len(), 2);
-    golden.has_variables(|list| telemetry::add_env(&spec, &reference, &workload, list));
-    golden.has_files(|volumes| telemetry::add_volumes(&spec, volumes));
-    let idp: MCPOIDCConfigSpec = golden.spec("MCPOIDCConfig");
-    let reference = golden.reference("MCPServer", "oidcConfigRef");
-    assert_eq!(Some(oidc::oidc(&idp, &reference, &workload, config.port.into())), config.oidc_config);
-    golden.has_files(|volumes| oidc::add_volumes(&idp, volumes));
+    let otel = resolved(field, MCPTelemetryConfig::new("otel", spec));
+    assert_eq!(otel.telemetry(&workload), config.telemetry_config);
+    assert_eq!(variables(|list| otel.add_env(&workload, list)).len(), 2);
+    golden.has_variables(|list| otel.add_env(&workload, list));
+    golden.has_files(|volumes| otel.add_volumes(volumes));
+    assert_eq!(golden.oidc("MCPServer", &config), config.oidc_config);
+    golden.has_files(|volumes| golden.oidc_ref("MCPServer").add_volumes(volumes));
 }

@@ -1,12 +1,12 @@
-//! The kinds of configuration, and what a proxy gets from those that its workload refers to: parts of its RunConfig,
-//! environment variables and files.
+//! The kinds of configuration, and the references of workloads to them.
 //!
-//! One file per kind of configuration. Nothing here does I/O: referenced objects are arguments. They share a shape:
+//! One file per kind of configuration, with everything that follows from a reference to it:
 //!
 //! * `impl Config` has the kind's finalizer and its check.
-//! * A noun is the part of the RunConfig. It takes an object that passed its check.
-//! * `add_env` and `add_volumes` add the variables and files that the part refers to, and `secrets` lists the Secrets
-//!   behind them.
+//! * `impl ConfigRef<…>` has the effects of a reference: `validate` adds its condition, `add_to` its part of the
+//!   RunConfig, `add_env` and `add_volumes` the variables and files that this part refers to, and `secrets` lists the
+//!   Secrets behind them. An absent reference has no effects. [`ConfigRef`] itself looks the configuration up and has
+//!   its hash for the status.
 
 pub(crate) mod auth_server;
 pub(crate) mod authz;
@@ -18,10 +18,13 @@ pub(crate) mod external_auth;
 pub(crate) mod header_forward;
 pub(crate) mod oidc;
 pub(crate) mod rate_limits;
+mod reference;
 pub(crate) mod remote_url;
 pub(crate) mod telemetry;
 pub(crate) mod tools;
 pub(crate) mod webhooks;
+
+pub(crate) use reference::{ConfigRef, RefReasons};
 
 #[cfg(test)]
 mod compat;

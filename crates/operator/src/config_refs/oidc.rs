@@ -1,21 +1,27 @@
 //! MCPOIDCConfig: whose tokens a proxy accepts.
 
+use std::sync::Arc;
+
 use skep_api::{
-    conditions::Valid,
+    conditions::{CABundleRefValidated, OIDCConfigRefValidated, Valid},
     kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfig, MCPOIDCConfigSpec, OidcSource},
     refs::{OidcConfigRef, SecretKeyRef},
     vmcp,
 };
-use skep_config::{FieldError, env, paths, run_config::Oidc};
+use skep_config::{FieldError, FieldPath, env, paths, run_config::Oidc};
 use skep_converge::Finalizer;
+use skep_world::{ReadError, Reader};
 
 use super::{
+    ConfigRef, RefReasons,
     ca_bundle::{self, CaBundle},
     checks, flag, non_empty, or_empty,
 };
 use crate::{
     build::{EnvList, Identity, Volumes},
     config_controller::Config,
+    reconcile::{Condition, Validation},
+    resources::{ConfigMaps, Keys},
 };
 
 const CA_VOLUME: &str = "oidc-ca-bundle-";
@@ -72,23 +78,107 @@ fn check_inline(inline: &InlineOidc) -> Vec<FieldError> {
     errors
 }
 
-/// How the proxy of a workload validates tokens. Its client secret is in the environment: see [`add_env`].
-pub(crate) fn oidc(
-    spec: &MCPOIDCConfigSpec,
-    reference: &OidcConfigRef,
-    identity: &Identity,
-    port: i32,
-) -> Oidc {
-    let source = match (&spec.inline, &spec.kubernetes_service_account) {
-        (Some(inline), _) => inline_oidc(inline),
-        (None, Some(account)) => cluster_oidc(account),
-        (None, None) => cluster_oidc(&KubernetesServiceAccountOidc::default()),
-    };
-    Oidc {
-        audience: reference.audience.clone(),
-        resource_url: resource_url(reference, identity, port),
-        scopes: reference.scopes.clone(),
-        ..source
+impl ConfigRef<OidcConfigRef> {
+    pub(crate) fn validate(&self, validation: &mut Validation) {
+        use OIDCConfigRefValidated::{OIDCConfigRefNotFound, OIDCConfigRefNotValid, OIDCConfigRefValid};
+        let reasons = RefReasons::new(OIDCConfigRefValid, OIDCConfigRefNotFound, OIDCConfigRefNotValid);
+        self.validate_as(reasons, validation);
+    }
+
+    /// How the workload validates tokens. Its client secret is in the environment: see [`add_env`](Self::add_env).
+    pub(crate) fn oidc(&self, identity: &Identity, port: i32) -> Option<Oidc> {
+        let (field, config) = self.found()?;
+        let source = match (&config.spec.inline, &config.spec.kubernetes_service_account) {
+            (Some(inline), _) => inline_oidc(inline),
+            (None, Some(account)) => cluster_oidc(account),
+            (None, None) => cluster_oidc(&KubernetesServiceAccountOidc::default()),
+        };
+        Some(Oidc {
+            audience: field.audience.clone(),
+            resource_url: resource_url(field, identity, port),
+            scopes: field.scopes.clone(),
+            ..source
+        })
+    }
+
+    /// The part of a virtual MCP server's file for these settings.
+    pub(crate) fn of_virtual_server(&self, oidc: &Oidc) -> vmcp::Oidc {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        vmcp::Oidc {
+            issuer: oidc.issuer.clone(),
+            client_id: oidc.client_id.clone(),
+            client_secret_env: self.client_secret().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned()),
+            audience: oidc.audience.clone(),
+            resource: text(&oidc.resource_url),
+            jwks_url: text(&oidc.jwks_url),
+            introspection_url: text(&oidc.introspection_url),
+            scopes: oidc.scopes.clone(),
+            protected_resource_allow_private_ip: self
+                .inline()
+                .and_then(|inline| inline.protected_resource_allow_private_ip)
+                .filter(|allowed| *allowed),
+            jwks_allow_private_ip: oidc.allow_private_ip.then_some(true),
+            insecure_allow_http: oidc.insecure_allow_http.then_some(true),
+            ca_bundle_path: text(&oidc.ca_cert_path),
+        }
+    }
+
+    /// The Secret key with the client secret, with the field that refers to it.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = (FieldPath, &SecretKeyRef)> {
+        self.client_secret().map(|secret| (self.path.into(), secret)).into_iter()
+    }
+
+    /// Adds the client secret as this variable.
+    pub(crate) fn add_env(&self, variable: &str, variables: &mut EnvList) {
+        if let Some(secret) = self.client_secret() {
+            variables.set_from_secret(variable, secret);
+        }
+    }
+
+    /// Adds the certificates.
+    pub(crate) fn add_volumes(&self, volumes: &mut Volumes) {
+        if let Some(bundle) = self.ca_bundle() {
+            bundle.add_volume(paths::CERTS_FOLDER, CA_VOLUME, volumes);
+        }
+    }
+
+    /// The keys of the ConfigMap with the certificates, if that exists.
+    pub(crate) async fn certificates(
+        &self,
+        reader: &mut Reader,
+    ) -> Result<Option<Arc<Keys<ConfigMaps>>>, ReadError> {
+        match self.ca_bundle() {
+            Some(bundle) => reader.content(bundle.config_map).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The condition about the ConfigMap with the certificates. Pods wait for one that does not exist, so this is not a
+    /// problem.
+    pub(crate) fn ca_bundle_condition(&self, certificates: Option<&Keys<ConfigMaps>>) -> Option<Condition> {
+        use CABundleRefValidated::{CABundleRefInvalid, CABundleRefNotFound, CABundleRefValid};
+        let CaBundle { config_map, key } = self.ca_bundle()?;
+        let (reason, message) = match certificates {
+            Some(keys) if keys.contains(key) => {
+                (CABundleRefValid, format!("the certificates are in ConfigMap {config_map}"))
+            }
+            Some(_) => (CABundleRefInvalid, format!("ConfigMap {config_map} has no key {key}: add it")),
+            None => (CABundleRefNotFound, format!("ConfigMap {config_map} does not exist: create it")),
+        };
+        Some(Condition::new(reason, message))
+    }
+
+    fn inline(&self) -> Option<&InlineOidc> {
+        self.config()?.spec.inline.as_ref()
+    }
+
+    fn client_secret(&self) -> Option<&SecretKeyRef> {
+        self.inline()?.client_secret_ref.as_ref()
+    }
+
+    /// The certificates of the provider, if it has a private authority.
+    fn ca_bundle(&self) -> Option<CaBundle<'_>> {
+        CaBundle::new(self.inline()?.ca_bundle_ref.as_ref())
     }
 }
 
@@ -134,65 +224,19 @@ fn inline_oidc(inline: &InlineOidc) -> Oidc {
     }
 }
 
-/// The certificates of the provider, if it has a private authority.
-pub(crate) fn ca_bundle(spec: &MCPOIDCConfigSpec) -> Option<CaBundle<'_>> {
-    CaBundle::new(spec.inline.as_ref()?.ca_bundle_ref.as_ref())
-}
-
-/// The Secrets that it needs.
-pub(crate) fn secrets(spec: &MCPOIDCConfigSpec) -> Vec<&SecretKeyRef> {
-    spec.inline.iter().filter_map(|inline| inline.client_secret_ref.as_ref()).collect()
-}
-
-/// Adds the client secret.
-pub(crate) fn add_env(spec: &MCPOIDCConfigSpec, variables: &mut EnvList) {
-    for secret in secrets(spec) {
-        variables.set_from_secret(env::OIDC_CLIENT_SECRET, secret);
-    }
-}
-
-/// How a virtual MCP server validates tokens: as a proxy does. Its client secret is in the environment.
-pub(crate) fn of_virtual_server(spec: &MCPOIDCConfigSpec, oidc: &Oidc) -> vmcp::Oidc {
-    let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    let inline = spec.inline.as_ref();
-    vmcp::Oidc {
-        issuer: oidc.issuer.clone(),
-        client_id: oidc.client_id.clone(),
-        client_secret_env: secrets(spec).first().map(|_| env::VMCP_OIDC_CLIENT_SECRET.to_owned()),
-        audience: oidc.audience.clone(),
-        resource: text(&oidc.resource_url),
-        jwks_url: text(&oidc.jwks_url),
-        introspection_url: text(&oidc.introspection_url),
-        scopes: oidc.scopes.clone(),
-        protected_resource_allow_private_ip: inline
-            .and_then(|inline| inline.protected_resource_allow_private_ip)
-            .filter(|allowed| *allowed),
-        jwks_allow_private_ip: oidc.allow_private_ip.then_some(true),
-        insecure_allow_http: oidc.insecure_allow_http.then_some(true),
-        ca_bundle_path: text(&oidc.ca_cert_path),
-    }
-}
-
-/// Adds the certificates.
-pub(crate) fn add_volumes(spec: &MCPOIDCConfigSpec, volumes: &mut Volumes) {
-    if let Some(bundle) = ca_bundle(spec) {
-        bundle.add_volume(paths::CERTS_FOLDER, CA_VOLUME, volumes);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config_refs::samples::{fields, identity, mounts, sample, variables};
+    use crate::config_refs::samples::{fields, identity, mounts, resolved, sample, variables};
 
     fn inline(fields: Value) -> MCPOIDCConfigSpec {
         sample(json!({"type": "inline", "inline": fields}))
     }
 
-    fn reference(fields: Value) -> OidcConfigRef {
-        sample(fields)
+    fn reference(field: Value, spec: MCPOIDCConfigSpec) -> ConfigRef<OidcConfigRef> {
+        resolved(sample(field), MCPOIDCConfig::new("idp", spec))
     }
 
     #[test]
@@ -255,7 +299,7 @@ mod tests {
     #[test]
     fn the_issuer_of_the_cluster_is_called_with_its_own_certificates_and_token() {
         let spec = sample(json!({"type": "kubernetesServiceAccount", "kubernetesServiceAccount": {}}));
-        let reference = reference(json!({"name": "cluster", "audience": "crm"}));
+        let reference = reference(json!({"name": "cluster", "audience": "crm"}), spec);
         let expected = Oidc {
             issuer: "https://kubernetes.default.svc".into(),
             audience: "crm".into(),
@@ -265,15 +309,15 @@ mod tests {
             resource_url: "http://crm.team.svc.cluster.local:8080".into(),
             ..Oidc::default()
         };
-        assert_eq!(oidc(&spec, &reference, &identity("team", "crm"), 8080), expected);
+        assert_eq!(reference.oidc(&identity("team", "crm"), 8080), Some(expected));
     }
 
     #[test]
     fn the_issuer_of_the_cluster_can_be_called_like_any_other() {
         let account = json!({"useClusterAuth": false, "issuer": "https://cluster.example"});
         let spec = sample(json!({"type": "kubernetesServiceAccount", "kubernetesServiceAccount": account}));
-        let reference = reference(json!({"name": "cluster", "audience": "crm"}));
-        let oidc = oidc(&spec, &reference, &identity("team", "crm"), 8080);
+        let reference = reference(json!({"name": "cluster", "audience": "crm"}), spec);
+        let oidc = reference.oidc(&identity("team", "crm"), 8080).unwrap();
         assert_eq!((oidc.issuer.as_str(), oidc.ca_cert_path.as_str()), ("https://cluster.example", ""));
         assert!(!oidc.allow_private_ip);
     }
@@ -287,9 +331,10 @@ mod tests {
             "caBundleRef": {"configMapRef": {"name": "corp-ca", "key": "root.pem"}},
             "jwksAuthTokenPath": "/token", "jwksAllowPrivateIP": true, "insecureAllowHTTP": true,
         }));
-        let reference = reference(json!({
+        let field = json!({
             "name": "idp", "audience": "crm", "scopes": ["read"], "resourceUrl": "https://mcp.example/crm",
-        }));
+        });
+        let reference = reference(field, spec);
         let expected = Oidc {
             issuer: "https://login.example".into(),
             audience: "crm".into(),
@@ -304,9 +349,12 @@ mod tests {
             resource_url: "https://mcp.example/crm".into(),
             scopes: vec!["read".into()],
         };
-        assert_eq!(oidc(&spec, &reference, &identity("team", "crm"), 8080), expected);
-        assert_eq!(variables(|list| add_env(&spec, list)), ["TOOLHIVE_OIDC_CLIENT_SECRET<idp/secret"]);
+        assert_eq!(reference.oidc(&identity("team", "crm"), 8080), Some(expected));
+        assert_eq!(
+            variables(|list| reference.add_env(env::OIDC_CLIENT_SECRET, list)),
+            ["TOOLHIVE_OIDC_CLIENT_SECRET<idp/secret"]
+        );
         let mounted = ["oidc-ca-bundle-corp-ca /config/certs/corp-ca"];
-        assert_eq!(mounts(|volumes| add_volumes(&spec, volumes)), mounted);
+        assert_eq!(mounts(|volumes| reference.add_volumes(volumes)), mounted);
     }
 }

@@ -6,11 +6,20 @@ use serde_json::Value;
 use skep_config::FieldError;
 use skep_converge::Kind;
 
-use crate::build::{EnvList, Identity, Volumes};
+use super::reference::{ConfigField, ConfigRef};
+use crate::{
+    build::{EnvList, Identity, Volumes},
+    resources::ResolvedRef,
+};
 
 /// A part of an object, as in a manifest.
 pub(super) fn sample<T: DeserializeOwned>(written: Value) -> T {
     serde_json::from_value(written).unwrap()
+}
+
+/// A reference to a configuration that exists.
+pub(super) fn resolved<F: ConfigField>(field: F, config: F::Kind) -> ConfigRef<F> {
+    ConfigRef { path: "configRef", target: Some((field, ResolvedRef::present(config))) }
 }
 
 /// The fields of errors.

@@ -1,6 +1,7 @@
 //! MCPTelemetryConfig: which traces and metrics a proxy exports, and where to.
 
 use skep_api::{
+    conditions::TelemetryConfigRefValidated,
     kinds::{MCPTelemetryConfig, MCPTelemetryConfigSpec, OpenTelemetry},
     refs::TelemetryConfigRef,
 };
@@ -8,12 +9,14 @@ use skep_config::{FieldError, FieldPath, env, paths, run_config::Telemetry};
 use skep_converge::Finalizer;
 
 use super::{
+    ConfigRef, RefReasons,
     ca_bundle::{self, CaBundle},
     checks, flag, non_empty,
 };
 use crate::{
     build::{EnvList, Identity, Volumes},
     config_controller::Config,
+    reconcile::Validation,
 };
 
 const CA_VOLUME: &str = "otel-ca-bundle-";
@@ -72,25 +75,49 @@ fn check_headers(otel: &OpenTelemetry) -> Vec<FieldError> {
     errors
 }
 
-/// Which traces and metrics the proxy of a workload exports. Headers from Secrets are in the environment: see
-/// [`add_env`].
-pub(crate) fn telemetry(
-    spec: &MCPTelemetryConfigSpec,
-    reference: &TelemetryConfigRef,
-    identity: &Identity,
-) -> Telemetry {
-    let exported = enabled(spec).map(exported).unwrap_or_default();
-    Telemetry {
-        service_name: service_name(reference, identity).into(),
-        enable_prometheus_metrics_path: spec
-            .prometheus
-            .as_ref()
-            .is_some_and(|prometheus| flag(prometheus.enabled)),
-        ..exported
+impl ConfigRef<TelemetryConfigRef> {
+    pub(crate) fn validate(&self, validation: &mut Validation) {
+        use TelemetryConfigRefValidated::{
+            TelemetryConfigRefInvalid, TelemetryConfigRefNotFound, TelemetryConfigRefValid,
+        };
+        let reasons =
+            RefReasons::new(TelemetryConfigRefValid, TelemetryConfigRefNotFound, TelemetryConfigRefInvalid);
+        self.validate_as(reasons, validation);
+    }
+
+    /// The traces and metrics that the workload exports. Headers from Secrets are in the environment: see
+    /// [`add_env`](Self::add_env).
+    pub(crate) fn telemetry(&self, identity: &Identity) -> Option<Telemetry> {
+        let (field, config) = self.found()?;
+        let prometheus = config.spec.prometheus.as_ref();
+        Some(Telemetry {
+            service_name: service_name(field, identity).into(),
+            enable_prometheus_metrics_path: prometheus.is_some_and(|prometheus| flag(prometheus.enabled)),
+            ..enabled(&config.spec).map(exported).unwrap_or_default()
+        })
+    }
+
+    /// Adds the name of the service, and the headers from Secrets.
+    pub(crate) fn add_env(&self, identity: &Identity, variables: &mut EnvList) {
+        let Some((field, config)) = self.found() else { return };
+        let (name, namespace) = (service_name(field, identity), &identity.namespace);
+        let service = format!("service.name={name},service.namespace={namespace}");
+        variables.set(env::OTEL_RESOURCE_ATTRIBUTES, service);
+        for header in enabled(&config.spec).into_iter().flat_map(|otel| &otel.sensitive_headers) {
+            variables.set_from_secret(env::otel_header(&header.name), &header.secret_key_ref);
+        }
+    }
+
+    /// Adds the certificates of the collector, if it has a private authority.
+    pub(crate) fn add_volumes(&self, volumes: &mut Volumes) {
+        let otel = self.config().and_then(|config| enabled(&config.spec));
+        if let Some(bundle) = otel.and_then(|otel| CaBundle::new(otel.ca_bundle_ref.as_ref())) {
+            bundle.add_volume(paths::OTEL_CERTS_FOLDER, CA_VOLUME, volumes);
+        }
     }
 }
 
-/// What is exported to a collector.
+/// The part that is exported to a collector.
 fn exported(otel: &OpenTelemetry) -> Telemetry {
     Telemetry {
         endpoint: otel.endpoint.as_deref().map(without_scheme).unwrap_or_default().into(),
@@ -105,33 +132,6 @@ fn exported(otel: &OpenTelemetry) -> Telemetry {
             .map(|bundle| bundle.path(paths::OTEL_CERTS_FOLDER))
             .unwrap_or_default(),
         ..Telemetry::default()
-    }
-}
-
-/// The certificates of the collector, if it has a private authority.
-pub(crate) fn ca_bundle(spec: &MCPTelemetryConfigSpec) -> Option<CaBundle<'_>> {
-    CaBundle::new(enabled(spec)?.ca_bundle_ref.as_ref())
-}
-
-/// Adds the name of the service, and the headers from Secrets.
-pub(crate) fn add_env(
-    spec: &MCPTelemetryConfigSpec,
-    reference: &TelemetryConfigRef,
-    identity: &Identity,
-    variables: &mut EnvList,
-) {
-    let (name, namespace) = (service_name(reference, identity), &identity.namespace);
-    let service = format!("service.name={name},service.namespace={namespace}");
-    variables.set(env::OTEL_RESOURCE_ATTRIBUTES, service);
-    for header in enabled(spec).into_iter().flat_map(|otel| &otel.sensitive_headers) {
-        variables.set_from_secret(env::otel_header(&header.name), &header.secret_key_ref);
-    }
-}
-
-/// Adds the certificates.
-pub(crate) fn add_volumes(spec: &MCPTelemetryConfigSpec, volumes: &mut Volumes) {
-    if let Some(bundle) = ca_bundle(spec) {
-        bundle.add_volume(paths::OTEL_CERTS_FOLDER, CA_VOLUME, volumes);
     }
 }
 
@@ -170,14 +170,15 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config_refs::samples::{fields, identity, mounts, sample, variables};
+    use crate::config_refs::samples::{fields, identity, mounts, resolved, sample, variables};
 
     fn otel(fields: Value) -> MCPTelemetryConfigSpec {
         sample(json!({"openTelemetry": fields}))
     }
 
-    fn of(spec: &MCPTelemetryConfigSpec) -> Telemetry {
-        telemetry(spec, &sample(json!({"name": "otel"})), &identity("team", "files"))
+    fn reference(spec: MCPTelemetryConfigSpec, service: Option<&str>) -> ConfigRef<TelemetryConfigRef> {
+        let field = sample(json!({"name": "otel", "serviceName": service}));
+        resolved(field, MCPTelemetryConfig::new("otel", spec))
     }
 
     #[test]
@@ -249,8 +250,9 @@ mod tests {
             enable_prometheus_metrics_path: true,
             ..Telemetry::default()
         };
-        assert_eq!(of(&spec), expected);
-        assert!(mounts(|volumes| add_volumes(&spec, volumes)).is_empty());
+        let reference = reference(spec, None);
+        assert_eq!(reference.telemetry(&identity("team", "files")), Some(expected));
+        assert!(mounts(|volumes| reference.add_volumes(volumes)).is_empty());
     }
 
     #[test]
@@ -274,12 +276,14 @@ mod tests {
             ca_cert_path: "/config/certs/otel/ca/ca.crt".into(),
             ..Telemetry::default()
         };
-        assert_eq!(of(&spec), expected);
+        let files = identity("team", "files");
+        let unnamed = reference(spec.clone(), None);
+        assert_eq!(unnamed.telemetry(&files), Some(expected));
         let mounted = ["otel-ca-bundle-ca /config/certs/otel/ca"];
-        assert_eq!(mounts(|volumes| add_volumes(&spec, volumes)), mounted);
-        let reference = sample(json!({"name": "otel", "serviceName": "docs"}));
+        assert_eq!(mounts(|volumes| unnamed.add_volumes(volumes)), mounted);
+        let named = reference(spec, Some("docs"));
         assert_eq!(
-            variables(|list| add_env(&spec, &reference, &identity("team", "files"), list)),
+            variables(|list| named.add_env(&files, list)),
             [
                 "OTEL_RESOURCE_ATTRIBUTES=service.name=docs,service.namespace=team",
                 "TOOLHIVE_OTEL_HEADER_X_API_KEY<s/k"

@@ -2,11 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use skep_api::kinds::{MCPToolConfig, MCPToolConfigSpec};
-use skep_config::{FieldError, FieldPath, run_config::ToolOverride};
+use skep_api::{
+    kinds::{MCPToolConfig, MCPToolConfigSpec},
+    refs::ToolConfigRef,
+    vmcp::WorkloadTools,
+};
+use skep_config::{FieldError, FieldPath, RunConfig, run_config::ToolOverride};
 use skep_converge::Finalizer;
 
-use super::{non_empty, or_empty};
+use super::{ConfigRef, non_empty, or_empty};
 use crate::config_controller::Config;
 
 impl Config for MCPToolConfig {
@@ -34,14 +38,30 @@ impl Config for MCPToolConfig {
     }
 }
 
-/// The tools to offer. Empty means all.
-pub(crate) fn tools_filter(spec: &MCPToolConfigSpec) -> Vec<String> {
-    spec.tools_filter.clone()
+impl ConfigRef<ToolConfigRef> {
+    /// Adds the tools that the proxy offers.
+    pub(crate) fn add_to(&self, run_config: &mut RunConfig) {
+        if let Some(config) = self.config() {
+            run_config.tools_filter.clone_from(&config.spec.tools_filter);
+            run_config.tools_override = tools_override(&config.spec);
+        }
+    }
+
+    /// Completes the tools of a virtual server's backend.
+    pub(crate) fn complete(&self, tools: &mut WorkloadTools) {
+        let Some(config) = self.config() else { return };
+        if tools.filter.is_empty() {
+            tools.filter.clone_from(&config.spec.tools_filter);
+        }
+        for (tool, change) in &config.spec.tools_override {
+            tools.overrides.entry(tool.clone()).or_insert_with(|| change.clone());
+        }
+    }
 }
 
 /// The names and descriptions that clients see. A RunConfig has no annotations: only a virtual MCP server overrides
 /// these.
-pub(crate) fn tools_override(spec: &MCPToolConfigSpec) -> BTreeMap<String, ToolOverride> {
+pub(super) fn tools_override(spec: &MCPToolConfigSpec) -> BTreeMap<String, ToolOverride> {
     let changes = spec.tools_override.iter().map(|(tool, change)| {
         let name = or_empty(&change.name);
         let description = or_empty(&change.description);

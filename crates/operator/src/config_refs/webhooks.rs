@@ -4,11 +4,14 @@ mod files;
 
 use std::time::Duration;
 
-use skep_api::kinds::{FailurePolicy, MCPWebhookConfig, MCPWebhookConfigSpec, Webhook};
-use skep_config::{FieldError, FieldPath, duration, run_config};
+use skep_api::{
+    kinds::{FailurePolicy, MCPWebhookConfig, MCPWebhookConfigSpec, Webhook},
+    refs::WebhookConfigRef,
+};
+use skep_config::{FieldError, FieldPath, RunConfig, duration, run_config};
 use skep_converge::Finalizer;
 
-use super::{checks, flag};
+use super::{ConfigRef, checks, flag};
 use crate::{build::Volumes, config_controller::Config};
 use files::{Purpose, SecretFile};
 
@@ -17,7 +20,7 @@ const TIMEOUT: std::ops::RangeInclusive<Duration> = Duration::from_secs(1)..=Dur
 
 /// The list that a webhook is in.
 #[derive(Clone, Copy, Debug)]
-enum Stage {
+pub(super) enum Stage {
     Validating,
     Mutating,
 }
@@ -37,6 +40,10 @@ impl Stage {
             Self::Validating => &spec.validating,
             Self::Mutating => &spec.mutating,
         }
+    }
+
+    pub(super) fn services(self, spec: &MCPWebhookConfigSpec) -> Vec<run_config::Webhook> {
+        self.of(spec).iter().map(|webhook| service(self, webhook)).collect()
     }
 }
 
@@ -84,14 +91,21 @@ fn check_timeout(webhook: &Webhook) -> Result<(), FieldError> {
     Err(FieldError::new("timeout", message))
 }
 
-/// The services that may reject a request.
-pub(crate) fn validating(spec: &MCPWebhookConfigSpec) -> Vec<run_config::Webhook> {
-    spec.validating.iter().map(|webhook| service(Stage::Validating, webhook)).collect()
-}
+impl ConfigRef<WebhookConfigRef> {
+    /// Adds the services that may reject or change a request.
+    pub(crate) fn add_to(&self, run_config: &mut RunConfig) {
+        if let Some(config) = self.config() {
+            run_config.validating_webhooks = Stage::Validating.services(&config.spec);
+            run_config.mutating_webhooks = Stage::Mutating.services(&config.spec);
+        }
+    }
 
-/// The services that may change a request.
-pub(crate) fn mutating(spec: &MCPWebhookConfigSpec) -> Vec<run_config::Webhook> {
-    spec.mutating.iter().map(|webhook| service(Stage::Mutating, webhook)).collect()
+    /// Adds the files with the keys and certificates of webhooks.
+    pub(crate) fn add_volumes(&self, volumes: &mut Volumes) {
+        for file in self.config().into_iter().flat_map(|config| files::all(&config.spec)) {
+            volumes.secret_file(&file.volume(), file.secret, &file.folder(), file.purpose.file(), None);
+        }
+    }
 }
 
 fn service(stage: Stage, webhook: &Webhook) -> run_config::Webhook {
@@ -115,19 +129,12 @@ fn service(stage: Stage, webhook: &Webhook) -> run_config::Webhook {
     }
 }
 
-/// Adds the files with the keys and certificates of webhooks.
-pub(crate) fn add_volumes(spec: &MCPWebhookConfigSpec, volumes: &mut Volumes) {
-    for file in files::all(spec) {
-        volumes.secret_file(&file.volume(), file.secret, &file.folder(), file.purpose.file(), None);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::config_refs::samples::{fields, mounts, sample};
+    use crate::config_refs::samples::{fields, mounts, resolved, sample};
 
     fn validating_one(fields: Value) -> MCPWebhookConfigSpec {
         let mut webhook = json!({"name": "gate", "url": "https://gate.example/ask"});
@@ -205,8 +212,9 @@ mod tests {
             }),
             hmac_secret_ref: format!("{hmac}/hmac"),
         };
-        assert_eq!(validating(&spec), [expected]);
-        let paths: Vec<_> = mounts(|volumes| add_volumes(&spec, volumes))
+        assert_eq!(Stage::Validating.services(&spec), [expected]);
+        let reference = resolved(WebhookConfigRef::default(), MCPWebhookConfig::new("hooks", spec));
+        let paths: Vec<_> = mounts(|volumes| reference.add_volumes(volumes))
             .iter()
             .map(|mount| mount.split_once(' ').unwrap().1.to_owned())
             .collect();
@@ -220,6 +228,6 @@ mod tests {
             url: "https://gate.example/ask".into(),
             ..run_config::Webhook::default()
         };
-        assert_eq!(validating(&validating_one(json!({}))), [expected]);
+        assert_eq!(Stage::Validating.services(&validating_one(json!({}))), [expected]);
     }
 }

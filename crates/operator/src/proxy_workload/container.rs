@@ -6,7 +6,6 @@ use super::ProxyWorkload;
 use crate::{
     build::{EnvList, Volumes},
     config_refs,
-    resources::object,
     settings::Settings,
 };
 
@@ -35,18 +34,6 @@ impl ProxyWorkload {
     pub(crate) fn add_authz_files(&self, volumes: &mut Volumes) {
         if let Some(authz) = self.spec().authz_config {
             config_refs::authz::add_volumes(authz, &self.inline_authz_name(), volumes);
-        }
-    }
-
-    pub(crate) fn add_oidc_files(&self, volumes: &mut Volumes) {
-        if let Some(oidc) = object(&self.oidc) {
-            config_refs::oidc::add_volumes(&oidc.spec, volumes);
-        }
-    }
-
-    pub(crate) fn add_telemetry_files(&self, volumes: &mut Volumes) {
-        if let Some(telemetry) = object(&self.telemetry) {
-            config_refs::telemetry::add_volumes(&telemetry.spec, volumes);
         }
     }
 

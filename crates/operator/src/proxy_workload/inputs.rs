@@ -4,11 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use skep_api::{
     auth_server::EmbeddedAuthServer,
-    kinds::{
-        ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig,
-        MCPTelemetryConfig, MCPToolConfig,
-    },
-    refs::SecretKeyRef,
+    kinds::{ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup},
+    refs::{OidcConfigRef, SecretKeyRef, TelemetryConfigRef, ToolConfigRef},
 };
 use skep_config::{FieldError, FieldPath, objects};
 use skep_converge::Meta;
@@ -17,7 +14,7 @@ use skep_world::{ReadError, Reader};
 use super::spec::{HasProxy, ProxySpec};
 use crate::{
     build::Identity,
-    config_refs,
+    config_refs::{self, ConfigRef},
     resources::{
         ConfigMaps, Deployments, Keys, Pods, ResolvedRef, Secrets, Texts,
         facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
@@ -32,11 +29,11 @@ pub(crate) struct ProxyWorkload {
     pub(crate) identity: Identity,
     pub(crate) settings: Arc<Settings>,
     pub(crate) group: Option<ResolvedRef<MCPGroup>>,
-    pub(crate) tools: Option<ResolvedRef<MCPToolConfig>>,
-    pub(crate) telemetry: Option<ResolvedRef<MCPTelemetryConfig>>,
+    pub(crate) tools: ConfigRef<ToolConfigRef>,
+    pub(crate) telemetry: ConfigRef<TelemetryConfigRef>,
     pub(crate) external_auth: Option<ResolvedRef<MCPExternalAuthConfig>>,
     pub(crate) auth_server: Option<ResolvedRef<MCPExternalAuthConfig>>,
-    pub(crate) oidc: Option<ResolvedRef<MCPOIDCConfig>>,
+    pub(crate) oidc: ConfigRef<OidcConfigRef>,
     pub(crate) authz: Option<ResolvedRef<MCPAuthzConfig>>,
     /// The data of the ConfigMap with policies, if the spec names one that exists.
     pub(crate) policies: Option<Arc<Texts>>,
@@ -79,11 +76,11 @@ impl ProxyWorkload {
         }
         let mut proxy = Self {
             group: resolve!(group_ref),
-            tools: resolve!(tool_config_ref),
-            telemetry: resolve!(telemetry_config_ref),
+            tools: ConfigRef::resolve("toolConfigRef", spec.tool_config_ref, reader),
+            telemetry: ConfigRef::resolve("telemetryConfigRef", spec.telemetry_config_ref, reader),
             external_auth: resolve!(external_auth_config_ref),
             auth_server: resolve!(auth_server_ref),
-            oidc: resolve!(oidc_config_ref),
+            oidc: ConfigRef::resolve("oidcConfigRef", spec.oidc_config_ref, reader),
             authz: resolve!(authz_config_ref),
             policies: None,
             certificates: None,
@@ -100,10 +97,7 @@ impl ProxyWorkload {
         if let Some(policies) = policies {
             proxy.policies = reader.content::<Texts>(&policies.name).await?;
         }
-        let bundle = object(&proxy.oidc).and_then(|oidc| config_refs::oidc::ca_bundle(&oidc.spec));
-        if let Some(bundle) = bundle.map(|bundle| bundle.config_map.to_owned()) {
-            proxy.certificates = reader.content::<Keys<ConfigMaps>>(&bundle).await?;
-        }
+        proxy.certificates = proxy.oidc.certificates(reader).await?;
         proxy.required_secrets = proxy.shared_secrets().into_iter().chain(own_secrets).collect();
         for (_, secret) in &proxy.required_secrets {
             let keys = reader.content::<Keys<Secrets>>(&secret.name).await?;
@@ -144,19 +138,17 @@ impl ProxyWorkload {
     }
 
     fn shared_secrets(&self) -> Vec<(FieldPath, SecretKeyRef)> {
-        let oidc = object(&self.oidc);
-        let oidc = oidc.map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default();
         let auth = object(&self.external_auth);
         let auth = auth.map(|auth| config_refs::external_auth::secrets(&auth.spec)).unwrap_or_default();
         let server = self.embedded_server().map(config_refs::auth_server::secrets).unwrap_or_default();
         let reference = if self.auth_server.is_some() { "authServerRef" } else { "externalAuthConfigRef" };
         let password = self.spec().session_storage.and_then(|storage| storage.password_ref.as_ref());
-        let oidc = oidc.into_iter().map(|secret| ("oidcConfigRef", secret));
         let auth = auth.into_iter().map(|secret| ("externalAuthConfigRef", secret));
         let server = server.into_iter().map(|(_, secret)| (reference, secret));
         let password = password.map(|secret| ("sessionStorage.passwordRef", secret));
-        let all = oidc.chain(auth).chain(server).chain(password);
-        all.map(|(field, secret)| (field.into(), secret.clone())).collect()
+        let all = auth.chain(server).chain(password).map(|(field, secret)| (field.into(), secret));
+        let all = self.oidc.secrets().chain(all);
+        all.map(|(field, secret)| (field, secret.clone())).collect()
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use skep_config::{
     FieldError, Json, RunConfig, labels,
-    run_config::{Audit, Oidc, SessionRedis},
+    run_config::{Audit, SessionRedis},
 };
 
 use super::{PoliciesError, ProxyWorkload, policies};
@@ -28,7 +28,8 @@ impl ProxyWorkload {
             container_labels: self.container_labels(transport),
             trust_proxy_headers: spec.trust_proxy_headers,
             endpoint_prefix: spec.endpoint_prefix.cloned().unwrap_or_default(),
-            oidc_config: self.oidc_config(),
+            oidc_config: self.oidc.oidc(identity, spec.port),
+            telemetry_config: self.telemetry.telemetry(identity),
             ..RunConfig::default()
         };
         self.add_auth_server(&mut config)?;
@@ -40,23 +41,9 @@ impl ProxyWorkload {
         if spec.audit.and_then(|audit| audit.enabled).unwrap_or_default() {
             config.audit_config = Some(Audit::standard());
         }
-        if let (Some(reference), Some(telemetry)) = (spec.telemetry_config_ref, object(&self.telemetry)) {
-            config.telemetry_config =
-                Some(config_refs::telemetry::telemetry(&telemetry.spec, reference, identity));
-        }
         self.add_external_auth(&mut config)?;
-        if let Some(tools) = object(&self.tools) {
-            config.tools_filter = config_refs::tools::tools_filter(&tools.spec);
-            config.tools_override = config_refs::tools::tools_override(&tools.spec);
-        }
+        self.tools.add_to(&mut config);
         Ok(config)
-    }
-
-    /// How the proxy validates tokens.
-    pub(crate) fn oidc_config(&self) -> Option<Oidc> {
-        let spec = self.spec();
-        let (reference, config) = (spec.oidc_config_ref?, object(&self.oidc)?);
-        Some(config_refs::oidc::oidc(&config.spec, reference, &self.identity, spec.port))
     }
 
     /// The Redis with the sessions that replicas share.

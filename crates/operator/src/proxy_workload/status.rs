@@ -123,12 +123,12 @@ macro_rules! proxy_status {
                 Self {
                     replicas: proxy.replicas(),
                     selector: Some(proxy.identity.selector()),
-                    tool_config_hash: hash(&proxy.tools),
+                    tool_config_hash: proxy.tools.hash(),
                     external_auth_config_hash: hash(&proxy.external_auth),
                     auth_server_config_hash: hash(&proxy.auth_server),
                     authz_config_hash: hash(&proxy.authz),
-                    oidc_config_hash: hash(&proxy.oidc),
-                    telemetry_config_hash: hash(&proxy.telemetry),
+                    oidc_config_hash: proxy.oidc.hash(),
+                    telemetry_config_hash: proxy.telemetry.hash(),
                     ..Self::default()
                 }
             }

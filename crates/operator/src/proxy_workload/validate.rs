@@ -7,13 +7,11 @@ use skep_api::{
     authz::AuthzConfig,
     conditions::{
         AuthServerRefValidated, AuthServerStorageWarning, AuthzConfigRefValidated,
-        AuthzPrimaryUpstreamProviderIgnored, CABundleRefValidated, ExternalAuthConfigValidated,
-        GroupRefValidated, OIDCConfigRefValidated, Reason, SessionStorageWarning,
-        TelemetryConfigRefValidated,
+        AuthzPrimaryUpstreamProviderIgnored, ExternalAuthConfigValidated, GroupRefValidated, Reason,
+        SessionStorageWarning,
     },
     kinds::{
-        ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase, MCPOIDCConfig,
-        MCPRemoteProxy, MCPTelemetryConfig,
+        ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPGroupPhase, MCPRemoteProxy,
     },
 };
 use skep_config::{FieldError, Json};
@@ -22,38 +20,10 @@ use skep_strategic_merge::validate_pod_template;
 use super::{PoliciesError, ProxyWorkload, inputs::embedded_server};
 use crate::{
     config_controller::{Config, checked},
-    config_refs,
+    config_refs::{self, RefReasons},
     reconcile::{Condition, Problem, Validation},
-    resources::{RefError, ResolvedRef, kind_of, object},
+    resources::{ResolvedRef, kind_of, object},
 };
-
-/// The reasons of the condition about a reference. Without one, the phase and the message report the problem.
-#[derive(Clone, Copy, Default)]
-pub(crate) struct RefReasons {
-    pub(crate) valid: Option<Reason>,
-    pub(crate) missing: Option<Reason>,
-    pub(crate) invalid: Option<Reason>,
-}
-
-impl RefReasons {
-    pub(crate) fn new(
-        valid: impl Into<Reason>,
-        missing: impl Into<Reason>,
-        invalid: impl Into<Reason>,
-    ) -> Self {
-        Self { valid: Some(valid.into()), missing: Some(missing.into()), invalid: Some(invalid.into()) }
-    }
-
-    /// The problem of the field whose reference has this error.
-    pub(crate) fn problem(&self, field: &'static str, error: &RefError) -> Problem {
-        let problem = Problem::of(field, error.message());
-        let (reason, problem) = match error {
-            RefError::Missing(_) => (self.missing, problem.transient()),
-            RefError::Invalid(_) => (self.invalid, problem),
-        };
-        Problem { reason, ..problem }
-    }
-}
 
 /// Validates an optional reference to a configuration by the configuration's own check.
 pub(crate) fn config_ref<K: Config>(
@@ -70,25 +40,6 @@ pub(crate) fn config_ref<K: Config>(
         }
         Err(error) => validation.fail(reasons.problem(field, &error)),
     }
-}
-
-pub(crate) fn telemetry(reference: &Option<ResolvedRef<MCPTelemetryConfig>>, validation: &mut Validation) {
-    use TelemetryConfigRefValidated::{
-        TelemetryConfigRefInvalid, TelemetryConfigRefNotFound, TelemetryConfigRefValid,
-    };
-    let reasons =
-        RefReasons::new(TelemetryConfigRefValid, TelemetryConfigRefNotFound, TelemetryConfigRefInvalid);
-    config_ref("telemetryConfigRef", reference, reasons, validation);
-}
-
-pub(crate) fn oidc(
-    field: &'static str,
-    reference: &Option<ResolvedRef<MCPOIDCConfig>>,
-    validation: &mut Validation,
-) {
-    use OIDCConfigRefValidated::{OIDCConfigRefNotFound, OIDCConfigRefNotValid, OIDCConfigRefValid};
-    let reasons = RefReasons::new(OIDCConfigRefValid, OIDCConfigRefNotFound, OIDCConfigRefNotValid);
-    config_ref(field, reference, reasons, validation);
 }
 
 pub(crate) fn authz(
@@ -130,27 +81,6 @@ pub(crate) fn group(reference: &ResolvedRef<MCPGroup>) -> Condition {
 /// Whether a group has failed. One without a status has not.
 pub(crate) fn is_failed(group: &MCPGroup) -> bool {
     group.status.as_ref().and_then(|status| status.phase) == Some(MCPGroupPhase::Failed)
-}
-
-/// Pods wait for a ConfigMap that does not exist, so this is reported and is not a problem.
-pub(crate) fn ca_bundle(proxy: &ProxyWorkload) -> Option<Condition> {
-    let oidc = object(&proxy.oidc)?;
-    let bundle = config_refs::oidc::ca_bundle(&oidc.spec)?;
-    let (config_map, key) = (bundle.config_map, bundle.key);
-    Some(match &proxy.certificates {
-        Some(keys) if keys.contains(key) => Condition::new(
-            CABundleRefValidated::CABundleRefValid,
-            format!("the certificates are in ConfigMap {config_map}"),
-        ),
-        Some(_) => Condition::new(
-            CABundleRefValidated::CABundleRefInvalid,
-            format!("ConfigMap {config_map} has no key {key}: add it"),
-        ),
-        None => Condition::new(
-            CABundleRefValidated::CABundleRefNotFound,
-            format!("ConfigMap {config_map} does not exist: create it"),
-        ),
-    })
 }
 
 pub(crate) fn ignored_provider(proxy: &ProxyWorkload) -> Option<Condition> {
@@ -315,7 +245,8 @@ fn embedded_server_error(proxy: &ProxyWorkload, auth: &MCPExternalAuthConfig) ->
     {
         return Some(ServerError::Config(error));
     }
-    let server = config_refs::auth_server::auth_server(server, proxy.oidc_config().as_ref(), &proxy.identity);
+    let oidc = proxy.oidc.oidc(&proxy.identity, proxy.spec().port);
+    let server = config_refs::auth_server::auth_server(server, oidc.as_ref(), &proxy.identity);
     server.err().map(ServerError::Config)
 }
 

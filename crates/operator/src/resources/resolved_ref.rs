@@ -57,6 +57,13 @@ impl<K: ApiKind> ResolvedRef<K> {
         Self { name: name.into(), resolution }
     }
 
+    /// A reference to an object that exists.
+    #[cfg(test)]
+    pub(crate) fn present(object: K) -> Self {
+        let name = object.meta().name.clone().unwrap_or_default();
+        Self { name, resolution: Resolution::Present(Arc::new(object)) }
+    }
+
     /// The object, if it exists and can be parsed.
     pub(crate) fn object(&self) -> Option<&K> {
         match &self.resolution {

@@ -78,9 +78,7 @@ fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, Bui
 fn environment(inputs: &Inputs) -> EnvList {
     let proxy = &inputs.proxy;
     let mut list = EnvList::default();
-    if let Some(oidc) = object(&proxy.oidc) {
-        config_refs::oidc::add_env(&oidc.spec, &mut list);
-    }
+    proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
     if let Some(auth) = object(&proxy.external_auth) {
         config_refs::external_auth::add_env(&auth.spec, &mut list);
     }
@@ -102,8 +100,8 @@ fn volumes(inputs: &Inputs) -> Volumes {
     let mut volumes = Volumes::default();
     proxy.add_run_config_files(&mut volumes);
     proxy.add_authz_files(&mut volumes);
-    proxy.add_telemetry_files(&mut volumes);
-    proxy.add_oidc_files(&mut volumes);
+    proxy.telemetry.add_volumes(&mut volumes);
+    proxy.oidc.add_volumes(&mut volumes);
     proxy.add_auth_server_files(&mut volumes);
     volumes
 }

@@ -10,11 +10,8 @@ use super::{
     run_config::run_config,
 };
 use crate::{
-    config_refs,
-    proxy_workload::{
-        PoliciesError,
-        validate::{self as shared, RefReasons},
-    },
+    config_refs::{self, RefReasons},
+    proxy_workload::{PoliciesError, validate as shared},
     reconcile::{Condition, Problem, Validation},
     resources::Resolution,
 };
@@ -32,14 +29,14 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         &mut validation,
     );
     validation.add(proxy.group.as_ref().map(shared::group));
-    validation.add(shared::ca_bundle(proxy));
+    validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
     validation.add(shared::ignored_provider(proxy));
     validation.add(shared::policy_warning(proxy));
     validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
     validation.add(shared::auth_server_storage(spec.replicas, proxy.embedded_server()));
     let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
-    shared::config_ref("toolConfigRef", &proxy.tools, reasons, &mut validation);
-    shared::telemetry(&proxy.telemetry, &mut validation);
+    proxy.tools.validate_as(reasons, &mut validation);
+    proxy.telemetry.validate(&mut validation);
     shared::external_auth(
         proxy,
         Some(ExternalAuthConfigValidated::ExternalAuthConfigValid),
@@ -47,7 +44,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         &mut validation,
     );
     shared::auth_server(proxy, &mut validation);
-    shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
+    proxy.oidc.validate(&mut validation);
     shared::authz("authzConfigRef", &proxy.authz, &mut validation);
     shared::secrets(proxy, &mut validation);
     if validation.problems.is_empty()

@@ -13,17 +13,13 @@ use crate::{
 
 /// The variables of the proxy's container. The operator's override the user's.
 pub(super) fn environment(inputs: &Inputs) -> EnvList {
-    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
+    let proxy = &inputs.proxy;
     let mut list = EnvList::default();
-    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&proxy.telemetry)) {
-        config_refs::telemetry::add_env(&telemetry.spec, reference, &proxy.identity, &mut list);
-    }
+    proxy.telemetry.add_env(&proxy.identity, &mut list);
     if let Some(auth) = object(&proxy.external_auth) {
         config_refs::external_auth::add_env(&auth.spec, &mut list);
     }
-    if let Some(oidc) = object(&proxy.oidc) {
-        config_refs::oidc::add_env(&oidc.spec, &mut list);
-    }
+    proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
     proxy.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);
     proxy.add_auth_server_env(&mut list);
@@ -39,7 +35,7 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut volumes = Volumes::default();
     proxy.add_run_config_files(&mut volumes);
-    inputs.references.add_volumes(&mut volumes);
+    inputs.webhooks.add_volumes(&mut volumes);
     for volume in &spec.volumes {
         let read_only = volume.read_only.unwrap_or_default();
         volumes.host_path(&volume.name, &volume.host_path, &volume.mount_path, read_only);
@@ -50,8 +46,8 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
         volumes.config_map("permission-profile", &profile.name, None, paths::PROFILES_FOLDER);
     }
     proxy.add_authz_files(&mut volumes);
-    proxy.add_oidc_files(&mut volumes);
-    proxy.add_telemetry_files(&mut volumes);
+    proxy.oidc.add_volumes(&mut volumes);
+    proxy.telemetry.add_volumes(&mut volumes);
     proxy.add_auth_server_files(&mut volumes);
     volumes
 }

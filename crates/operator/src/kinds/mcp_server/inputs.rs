@@ -3,12 +3,16 @@
 use std::sync::Arc;
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use skep_api::kinds::{MCPServer, MCPServerSpec};
+use skep_api::{
+    kinds::{MCPServer, MCPServerSpec},
+    refs::WebhookConfigRef,
+};
 use skep_config::objects;
 use skep_world::{ReadError, Reader};
 
-use super::{address::service, references::References};
+use super::address::service;
 use crate::{
+    config_refs::ConfigRef,
     proxy_workload::{LivePod, ProxyWorkload, live_pods},
     resources::{PlatformSecrets, Services, StatefulSets, facts::PodFacts},
     settings::Settings,
@@ -21,7 +25,7 @@ const APP: &str = "mcpserver";
 pub struct Inputs {
     pub(super) object: Arc<MCPServer>,
     pub(super) proxy: ProxyWorkload,
-    pub(super) references: References,
+    pub(super) webhooks: ConfigRef<WebhookConfigRef>,
     /// What the proxy has created, if it has.
     pub(super) server: Option<LiveServer>,
     pub(super) platform_secrets: PlatformSecrets,
@@ -48,11 +52,12 @@ impl Inputs {
             is_unavailable: set.cached.facts.is_unavailable,
             pods: live_pods(reader, &PodFacts::server(&proxy.identity.name)),
         });
-        let references = References::resolve(&object.spec, reader);
+        let webhooks =
+            ConfigRef::resolve("webhookConfigRef", object.spec.webhook_config_ref.as_ref(), reader);
         let name = &proxy.identity.name;
         let platform_secrets = PlatformSecrets::read(reader, [runner(name), backend_account(name)]);
         let taken_services = taken_services(reader, &object.metadata);
-        Ok(Self { object, proxy, references, server, platform_secrets, taken_services })
+        Ok(Self { object, proxy, webhooks, server, platform_secrets, taken_services })
     }
 
     pub(super) fn spec(&self) -> &MCPServerSpec {

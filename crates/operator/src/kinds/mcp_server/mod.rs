@@ -4,7 +4,6 @@ pub(super) mod address;
 mod container;
 mod desired;
 mod inputs;
-mod references;
 mod restart;
 mod run_config;
 mod status;

@@ -32,7 +32,7 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
         config.rate_limit_config = Some(config_refs::rate_limits::rate_limits(limits));
         config.rate_limit_namespace.clone_from(&proxy.identity.namespace);
     }
-    inputs.references.add_to(&mut config);
+    inputs.webhooks.add_to(&mut config);
     config.middleware_configs = config_refs::chain::middleware(&config)?;
     Ok(config)
 }

@@ -18,14 +18,14 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (MCPServerStatus, Ve
         MCPServerPhase::Ready => Condition::new(Ready::Ready, "the server serves requests"),
         _ => Condition::new(Ready::NotReady, message.clone()),
     };
-    let mut status = MCPServerStatus {
+    let status = MCPServerStatus {
         phase: Some(phase),
         message: Some(message).filter(|message| !message.is_empty()),
         url: Some(url(&inputs.object)),
         ready_replicas: Some(inputs.proxy.running()).filter(|running| *running > 0),
+        webhook_config_hash: inputs.webhooks.hash(),
         ..MCPServerStatus::of(&inputs.proxy)
     };
-    inputs.references.add_hashes(&mut status);
     (status, vec![ready])
 }
 

@@ -10,8 +10,8 @@ use super::{
     run_config::{built_in_profile, run_config},
 };
 use crate::{
-    config_refs,
-    proxy_workload::validate::{self as shared, RefReasons},
+    config_refs::{self, RefReasons},
+    proxy_workload::validate as shared,
     reconcile::{Condition, Problem, Validation},
     resources::object,
 };
@@ -21,7 +21,7 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut validation = Validation::default();
     validation.add(proxy.group.as_ref().map(shared::group));
-    validation.add(shared::ca_bundle(proxy));
+    validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
     validation.add(shared::ignored_provider(proxy));
     validation.add(shared::policy_warning(proxy));
     validation.add(stdio_cap(inputs));
@@ -34,14 +34,14 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         PodTemplateValid::InvalidPodTemplateSpec,
         &mut validation,
     );
-    // MCPToolConfig has no condition on an MCPServer: the phase and its message report it.
-    shared::config_ref("toolConfigRef", &proxy.tools, RefReasons::default(), &mut validation);
-    shared::telemetry(&proxy.telemetry, &mut validation);
+    // Tools and webhooks have no condition on an MCPServer: the phase and its message report them.
+    proxy.tools.validate_as(RefReasons::default(), &mut validation);
+    proxy.telemetry.validate(&mut validation);
     // Only an invalid configuration has a condition; a missing one has the phase and its message.
     shared::external_auth(proxy, None, None, &mut validation);
-    inputs.references.validate(&mut validation);
+    inputs.webhooks.validate_as(RefReasons::default(), &mut validation);
     shared::auth_server(proxy, &mut validation);
-    shared::oidc("oidcConfigRef", &proxy.oidc, &mut validation);
+    proxy.oidc.validate(&mut validation);
     shared::authz("authzConfigRef", &proxy.authz, &mut validation);
     shared::policies(proxy, &mut validation);
     permissions(inputs, &mut validation);

@@ -4,13 +4,14 @@ mod validate;
 
 use std::{collections::HashMap, sync::Arc};
 
-use skep_api::kinds::{
-    MCPExternalAuthConfig, MCPGroup, MCPServerEntry, MCPServerEntryPhase, MCPServerEntryStatus,
+use skep_api::{
+    kinds::{MCPGroup, MCPServerEntry, MCPServerEntryPhase, MCPServerEntryStatus},
+    refs::ExternalAuthConfigRef,
 };
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    config_refs::ca_bundle::CaBundle,
+    config_refs::{ConfigRef, ca_bundle::CaBundle},
     reconcile::{Condition, Controller, Outcome, Validation},
     resources::{ConfigMaps, Keys, ResolvedRef, Secrets},
     settings::Settings,
@@ -20,7 +21,7 @@ use crate::{
 pub struct Inputs {
     object: Arc<MCPServerEntry>,
     group: ResolvedRef<MCPGroup>,
-    external_auth: Option<ResolvedRef<MCPExternalAuthConfig>>,
+    external_auth: ConfigRef<ExternalAuthConfigRef>,
     /// The keys of the ConfigMap with certificates, if the spec names one that exists.
     certificates: Option<Arc<Keys<ConfigMaps>>>,
     /// The Secrets with the values of headers, with their keys if they exist.
@@ -36,7 +37,7 @@ impl Controller for MCPServerEntry {
         let auth = spec.external_auth_config_ref.as_ref();
         let mut inputs = Inputs {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
-            external_auth: auth.map(|auth| ResolvedRef::resolve(reader, &auth.name)),
+            external_auth: ConfigRef::resolve("externalAuthConfigRef", auth, reader),
             certificates: match CaBundle::new(spec.ca_bundle_ref.as_ref()) {
                 Some(bundle) => reader.content::<Keys<ConfigMaps>>(bundle.config_map).await?,
                 None => None,

@@ -11,8 +11,8 @@ use skep_config::{FieldError, FieldPath};
 
 use super::Inputs;
 use crate::{
-    config_refs::{self, ca_bundle::CaBundle},
-    proxy_workload::validate::{self as shared, RefReasons},
+    config_refs::{self, RefReasons, ca_bundle::CaBundle},
+    proxy_workload::validate as shared,
     reconcile::{Condition, Problem, Validation},
     resources::missing_key,
 };
@@ -66,12 +66,12 @@ fn external_auth(inputs: &Inputs, validation: &mut Validation) {
     use ExternalAuthConfigValidated::{
         AuthConfigInvalid, AuthConfigNotConfigured, AuthConfigNotFound, AuthConfigValid,
     };
-    if inputs.external_auth.is_none() {
+    if !inputs.external_auth.is_set() {
         let message = "requests are sent without authentication";
         return validation.add(Condition::new(AuthConfigNotConfigured, message));
     }
     let reasons = RefReasons::new(AuthConfigValid, AuthConfigNotFound, AuthConfigInvalid);
-    shared::config_ref("externalAuthConfigRef", &inputs.external_auth, reasons, validation);
+    inputs.external_auth.validate_as(reasons, validation);
 }
 
 fn ca_bundle(inputs: &Inputs, validation: &mut Validation) {

@@ -12,7 +12,7 @@ use skep_api::{
 };
 
 use super::{backend_auth::BackendAuths, backends::backends, inputs::Inputs};
-use crate::{build::service_url, config_refs, reconcile::BuildError, resources::object};
+use crate::{build::service_url, reconcile::BuildError, resources::object};
 
 /// The default prefix of tool names.
 const PREFIX_FORMAT: &str = "{workload}_";
@@ -76,15 +76,9 @@ fn aggregation(inputs: &Inputs, declared: Aggregation) -> Aggregation {
 
 /// The tools of a backend, completed by its MCPToolConfig.
 fn with_tool_config(inputs: &Inputs, mut tools: WorkloadTools) -> WorkloadTools {
-    let Some(reference) = tools.tool_config_ref.take() else { return tools };
-    let Some(config) = inputs.tool_configs.get(&reference.name).and_then(|config| config.object()) else {
-        return tools;
-    };
-    if tools.filter.is_empty() {
-        tools.filter = config_refs::tools::tools_filter(&config.spec);
-    }
-    for (tool, change) in &config.spec.tools_override {
-        tools.overrides.entry(tool.clone()).or_insert_with(|| change.clone());
+    let config = tools.tool_config_ref.take().and_then(|field| inputs.tool_configs.get(&field.name));
+    if let Some(config) = config {
+        config.complete(&mut tools);
     }
     tools
 }
@@ -112,12 +106,7 @@ fn with_defaults(mut operational: Operational) -> Operational {
 
 /// A proxy's telemetry has the same keys.
 fn telemetry(inputs: &Inputs) -> Result<Option<Telemetry>, BuildError> {
-    let Some((reference, config)) =
-        inputs.spec().telemetry_config_ref.as_ref().zip(object(&inputs.telemetry))
-    else {
-        return Ok(None);
-    };
-    let telemetry = config_refs::telemetry::telemetry(&config.spec, reference, &inputs.identity);
+    let Some(telemetry) = inputs.telemetry.telemetry(&inputs.identity) else { return Ok(None) };
     let value = serde_json::to_value(telemetry).map_err(BuildError::new)?;
     Telemetry::deserialize(value).map(Some).map_err(BuildError::new)
 }

@@ -8,7 +8,6 @@ use crate::{
     build::{EnvList, Volumes},
     config_refs,
     proxy_workload::add_defaults,
-    resources::object,
 };
 
 /// The arguments of the server.
@@ -27,14 +26,11 @@ pub(super) fn args(inputs: &Inputs) -> Vec<String> {
 
 /// The variables of the server's container.
 pub(super) fn environment(inputs: &Inputs) -> EnvList {
-    let (spec, identity) = (inputs.spec(), &inputs.identity);
+    let identity = &inputs.identity;
     let mut list = EnvList::default();
     list.set(env::VMCP_NAME, &identity.name);
     list.set(env::VMCP_NAMESPACE, &identity.namespace);
-    for secret in object(&inputs.oidc).map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default()
-    {
-        list.set_from_secret(env::VMCP_OIDC_CLIENT_SECRET, secret);
-    }
+    inputs.oidc.add_env(env::VMCP_OIDC_CLIENT_SECRET, &mut list);
     for (name, secret) in BackendAuths::new(inputs).variables(inputs) {
         list.set_from_secret(name, secret);
     }
@@ -45,9 +41,7 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     if let Some(password) = inputs.redis_password() {
         list.set_from_secret(env::SESSION_REDIS_PASSWORD, password);
     }
-    if let (Some(reference), Some(telemetry)) = (&spec.telemetry_config_ref, object(&inputs.telemetry)) {
-        config_refs::telemetry::add_env(&telemetry.spec, reference, identity, &mut list);
-    }
+    inputs.telemetry.add_env(identity, &mut list);
     if let Some(server) = inputs.auth_server() {
         config_refs::auth_server::add_env(server, &mut list);
     }
@@ -82,16 +76,12 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     let mut volumes = Volumes::default();
     let config = objects::vmcp_config(&inputs.identity.name);
     volumes.config_map("vmcp-config", &config, None, paths::VMCP_CONFIG_FOLDER);
-    if let Some(oidc) = object(&inputs.oidc) {
-        config_refs::oidc::add_volumes(&oidc.spec, &mut volumes);
-    }
+    inputs.oidc.add_volumes(&mut volumes);
     let entries = inputs.members.iter().filter_map(Member::entry);
     for (name, entry) in entries.filter(|(_, entry)| inputs.has_certificates(entry)) {
         config_refs::entry::add_volumes(name, &entry.spec, &mut volumes);
     }
-    if let Some(telemetry) = object(&inputs.telemetry) {
-        config_refs::telemetry::add_volumes(&telemetry.spec, &mut volumes);
-    }
+    inputs.telemetry.add_volumes(&mut volumes);
     if let Some(server) = inputs.auth_server() {
         config_refs::auth_server::add_volumes(server, &mut volumes);
     }

@@ -16,16 +16,13 @@ use super::inputs::Inputs;
 use crate::{
     config_refs,
     proxy_workload::{PoliciesError, policies},
-    resources::object,
 };
 
 impl Inputs {
     /// How tokens are validated, as in the RunConfig of a proxy.
     pub(super) fn oidc_config(&self) -> Option<run_config::Oidc> {
-        let auth = &self.spec().incoming_auth;
-        let reference = auth.oidc_config_ref.as_ref().filter(|_| auth.type_ == IncomingAuthType::Oidc)?;
-        let config = object(&self.oidc)?;
-        Some(config_refs::oidc::oidc(&config.spec, reference, &self.identity, ports::VMCP.into()))
+        let is_oidc = self.spec().incoming_auth.type_ == IncomingAuthType::Oidc;
+        self.oidc.oidc(&self.identity, ports::VMCP.into()).filter(|_| is_oidc)
     }
 
     /// The authorization server to run.
@@ -74,13 +71,9 @@ impl Inputs {
     /// The part of the configuration file.
     pub(super) fn incoming_auth(&self) -> Result<IncomingAuth, FieldError> {
         let cedar = self.cedar().map_err(PoliciesError::into_error)?;
-        let oidc = self.oidc_config();
-        let config = object(&self.oidc);
         Ok(IncomingAuth {
             type_: self.spec().incoming_auth.type_.as_str().into(),
-            oidc: config
-                .zip(oidc.as_ref())
-                .map(|(config, oidc)| config_refs::oidc::of_virtual_server(&config.spec, oidc)),
+            oidc: self.oidc_config().map(|oidc| self.oidc.of_virtual_server(&oidc)),
             authz: cedar.map(|cedar| Authz {
                 type_: Authz::CEDAR.into(),
                 policies: cedar.policies,

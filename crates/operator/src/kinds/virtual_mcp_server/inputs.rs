@@ -8,34 +8,31 @@ use std::{
 use skep_api::{
     auth_server::EmbeddedAuthServer,
     kinds::{
-        ApiKind, EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPOIDCConfig,
-        MCPServerEntry, MCPTelemetryConfig, MCPToolConfig, OutgoingAuthSource,
+        EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPServerEntry, OutgoingAuthSource,
         VirtualMCPCompositeToolDefinition, VirtualMCPServer, VirtualMCPServerSpec,
     },
-    refs::SecretKeyRef,
+    refs::{OidcConfigRef, SecretKeyRef, TelemetryConfigRef, ToolConfigRef},
     strategy, vmcp,
     workload::SessionProvider,
 };
-use skep_config::objects;
+use skep_config::{FieldPath, objects};
 use skep_world::{ReadError, Reader};
 
 use super::backends::{Member, members};
 use crate::{
     build::Identity,
-    config_refs::{self, ca_bundle::CaBundle},
+    config_refs::{self, ConfigRef, ca_bundle::CaBundle},
     proxy_workload::{LivePod, live_config, live_pods},
     resources::{
         ConfigMaps, Deployments, Keys, PlatformSecrets, ResolvedRef, Secrets, Texts,
         facts::{ConfigFacts, DeploymentFacts, PodFacts},
-        kind_of, missing_key, object,
+        kind_of, missing_key,
     },
     settings::Settings,
 };
 
 /// The label `app` of virtual MCP servers.
 const APP: &str = "virtualmcpserver";
-
-type ResolvedRefs<K> = BTreeMap<String, ResolvedRef<K>>;
 
 /// The inputs of a VirtualMCPServer.
 pub struct Inputs {
@@ -45,15 +42,16 @@ pub struct Inputs {
     pub(super) group: ResolvedRef<MCPGroup>,
     /// The group's members: MCPServers, then MCPRemoteProxies, then MCPServerEntries, each sorted by name.
     pub(super) members: Vec<Member>,
-    pub(super) oidc: Option<ResolvedRef<MCPOIDCConfig>>,
+    pub(super) oidc: ConfigRef<OidcConfigRef>,
     pub(super) authz: Option<ResolvedRef<MCPAuthzConfig>>,
-    pub(super) telemetry: Option<ResolvedRef<MCPTelemetryConfig>>,
+    pub(super) telemetry: ConfigRef<TelemetryConfigRef>,
     pub(super) embedding: Option<ResolvedRef<EmbeddingServer>>,
     /// In the order of the spec.
     pub(super) composite_tools: Vec<ResolvedRef<VirtualMCPCompositeToolDefinition>>,
-    pub(super) tool_configs: ResolvedRefs<MCPToolConfig>,
+    /// By name.
+    pub(super) tool_configs: BTreeMap<String, ConfigRef<ToolConfigRef>>,
     /// Those that the object refers to, and those that members refer to.
-    pub(super) external_auths: ResolvedRefs<MCPExternalAuthConfig>,
+    pub(super) external_auths: BTreeMap<String, ResolvedRef<MCPExternalAuthConfig>>,
     /// The data of the ConfigMap with policies, if the spec names one that exists.
     pub(super) policies: Option<Arc<Texts>>,
     /// The Secrets that the pods need, with their keys if they exist.
@@ -84,15 +82,21 @@ impl Inputs {
         let composite = spec.config.iter().flat_map(|config| &config.composite_tool_refs);
         let mut inputs = Self {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
-            oidc: resolve!(spec.incoming_auth.oidc_config_ref),
+            oidc: ConfigRef::resolve(
+                "incomingAuth.oidcConfigRef",
+                spec.incoming_auth.oidc_config_ref.as_ref(),
+                reader,
+            ),
             authz: resolve!(spec.incoming_auth.authz_config_ref),
-            telemetry: resolve!(spec.telemetry_config_ref),
+            telemetry: ConfigRef::resolve("telemetryConfigRef", spec.telemetry_config_ref.as_ref(), reader),
             embedding: resolve!(spec.embedding_server_ref),
             composite_tools: composite
                 .map(|reference| ResolvedRef::resolve(reader, &reference.name))
                 .collect(),
-            tool_configs: resolve_all(reader, tool_configs(spec)),
-            external_auths: resolve_all(reader, external_auths(spec, &members)),
+            tool_configs: tool_configs(spec, reader),
+            external_auths: external_auths(spec, &members)
+                .map(|name| (name.to_owned(), ResolvedRef::resolve(reader, name)))
+                .collect(),
             policies: None,
             secrets: HashMap::new(),
             certificates: HashMap::new(),
@@ -183,17 +187,16 @@ impl Inputs {
     }
 
     /// The Secret keys that the pods need to start, each with the field that refers to it.
-    pub(super) fn required_secrets(&self) -> Vec<(String, &SecretKeyRef)> {
-        let oidc = object(&self.oidc).map(|oidc| config_refs::oidc::secrets(&oidc.spec)).unwrap_or_default();
-        let oidc = oidc.into_iter().map(|secret| ("incomingAuth.oidcConfigRef".to_owned(), secret));
+    pub(super) fn required_secrets(&self) -> impl Iterator<Item = (FieldPath, &SecretKeyRef)> {
         let server = self.auth_server().map(config_refs::auth_server::secrets).unwrap_or_default();
-        let server = server.into_iter().map(|(field, secret)| (format!("authServerConfig.{field}"), secret));
-        let password = self.redis_password().map(|secret| ("sessionStorage.passwordRef".to_owned(), secret));
-        oidc.chain(server).chain(password).collect()
+        let server = server.into_iter();
+        let server = server.map(|(field, secret)| (FieldPath::from("authServerConfig").join(field), secret));
+        let password = self.redis_password().map(|secret| ("sessionStorage.passwordRef".into(), secret));
+        self.oidc.secrets().chain(server).chain(password)
     }
 
     fn secret_names(&self) -> Vec<String> {
-        let required = self.required_secrets().into_iter().map(|(_, secret)| secret);
+        let required = self.required_secrets().map(|(_, secret)| secret);
         let auths =
             self.external_auths.values().filter_map(|auth| Some((auth.name.as_str(), auth.object()?)));
         let auths =
@@ -218,14 +221,15 @@ pub(super) fn account(server: &str) -> String {
     format!("{server}-vmcp")
 }
 
-fn resolve_all<'a, K: ApiKind>(reader: &mut Reader, names: impl Iterator<Item = &'a str>) -> ResolvedRefs<K> {
-    names.map(|name| (name.to_owned(), ResolvedRef::resolve(reader, name))).collect()
-}
-
-fn tool_configs(spec: &VirtualMCPServerSpec) -> impl Iterator<Item = &str> {
+fn tool_configs(
+    spec: &VirtualMCPServerSpec,
+    reader: &mut Reader,
+) -> BTreeMap<String, ConfigRef<ToolConfigRef>> {
     let aggregation = spec.config.iter().filter_map(|config| config.aggregation.as_ref());
     let tools = aggregation.flat_map(|aggregation| &aggregation.tools);
-    tools.filter_map(|tools| Some(tools.tool_config_ref.as_ref()?.name.as_str()))
+    let fields = tools.filter_map(|tools| tools.tool_config_ref.as_ref());
+    let mut resolve = |field| ConfigRef::resolve("config.aggregation.tools", Some(field), reader);
+    fields.map(|field| (field.name.clone(), resolve(field))).collect()
 }
 
 fn external_auths<'a>(

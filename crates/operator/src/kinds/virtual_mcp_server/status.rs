@@ -40,8 +40,8 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
         replicas: inputs.deployment.as_ref().map(|facts| facts.replicas).filter(|replicas| *replicas > 0),
         selector: Some(inputs.identity.selector()),
         authz_config_hash: hash(&inputs.authz),
-        oidc_config_hash: hash(&inputs.oidc),
-        telemetry_config_hash: hash(&inputs.telemetry),
+        oidc_config_hash: inputs.oidc.hash(),
+        telemetry_config_hash: inputs.telemetry.hash(),
         // backendCount and discoveredBackends are the pods' own.
         ..VirtualMCPServerStatus::default()
     };

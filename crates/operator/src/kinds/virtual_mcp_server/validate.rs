@@ -16,12 +16,8 @@ use skep_config::{FieldError, FieldPath};
 
 use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec, startup};
 use crate::{
-    config_controller::checked,
-    config_refs,
-    proxy_workload::{
-        PoliciesError,
-        validate::{self as shared, RefReasons},
-    },
+    config_refs::{self, RefReasons},
+    proxy_workload::{PoliciesError, validate as shared},
     reconcile::{Condition, Problem, Validation},
     resources::{RefError, object},
 };
@@ -49,11 +45,11 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         spec.session_storage.as_ref().is_some_and(|storage| storage.provider == SessionProvider::Redis);
     validation.add(shared::session_storage(spec.replicas, is_shared));
     validation.add(shared::auth_server_storage(spec.replicas, inputs.auth_server()));
-    shared::oidc("incomingAuth.oidcConfigRef", &inputs.oidc, &mut validation);
+    inputs.oidc.validate(&mut validation);
     shared::authz("incomingAuth.authzConfigRef", &inputs.authz, &mut validation);
-    shared::telemetry(&inputs.telemetry, &mut validation);
+    inputs.telemetry.validate(&mut validation);
     // Conditions that depend on an unresolved reference are unknown.
-    let is_resolved = spec.incoming_auth.oidc_config_ref.is_some() == object(&inputs.oidc).is_some()
+    let is_resolved = inputs.oidc.is_resolved()
         && spec.incoming_auth.authz_config_ref.is_some() == object(&inputs.authz).is_some();
     if is_resolved {
         auth_server(inputs, &mut validation);
@@ -65,7 +61,9 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
         spec.incoming_auth.authz_config.as_ref(),
         || inputs.policies_document().ok().flatten(),
     ));
-    tool_configs(inputs, &mut validation);
+    // MCPToolConfigs have no condition here: the phase and its message report them.
+    let tools = inputs.tool_configs.values();
+    tools.for_each(|tools| tools.validate_as(RefReasons::default(), &mut validation));
     outgoing_auth(inputs, &mut validation);
     if validation.problems.is_empty() {
         match config(inputs) {
@@ -228,15 +226,6 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
         Err(PoliciesError::Invalid(errors)) => {
             let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(AuthInvalid));
             problems.for_each(|problem| validation.fail(problem));
-        }
-    }
-}
-
-/// MCPToolConfigs have no condition here: the phase and its message report them.
-fn tool_configs(inputs: &Inputs, validation: &mut Validation) {
-    for reference in inputs.tool_configs.values() {
-        if let Err(error) = checked(reference) {
-            validation.fail(RefReasons::default().problem("config.aggregation.tools", &error));
         }
     }
 }
