@@ -18,7 +18,7 @@ pub(crate) use deployment::{Main, Probes, ProxyDeployment, requirements};
 pub(crate) use env::EnvList;
 pub(crate) use identity::{Identity, added};
 pub(crate) use pod_patch::pod_patch;
-pub(crate) use pod_template::{patched, with_defaults};
+pub(crate) use pod_template::{check_patch, patched, validate_patch, with_defaults};
 pub(crate) use probe::{container_port, http_probe};
 pub(crate) use pull_secrets::pull_secrets;
 pub(crate) use rbac::{Rule, Rules, own_status, policy, rbac, reviews, service_account};

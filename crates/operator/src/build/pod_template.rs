@@ -7,10 +7,32 @@ use k8s_openapi::{
     apimachinery::pkg::api::resource::Quantity,
 };
 use serde_json::Value;
-use skep_api::RawObject;
+use skep_api::{RawObject, conditions::Reason};
 use skep_config::FieldError;
 use skep_gocompat::structs::{POD_TEMPLATE_SPEC, without_zeros};
-use skep_strategic_merge::merge_pod_template;
+use skep_strategic_merge::{merge_pod_template, validate_pod_template};
+
+use crate::reconcile::{Condition, Problem, Validation};
+
+/// Adds the condition about a user's patch, or its problem. A VirtualMCPServer has a condition of another type.
+pub(crate) fn validate_patch(
+    patch: Option<&RawObject>,
+    valid: impl Into<Reason>,
+    invalid: impl Into<Reason>,
+    validation: &mut Validation,
+) {
+    match patch.map(check_patch) {
+        None => {}
+        Some(Ok(())) => validation.add(Condition::new(valid, "podTemplateSpec is valid")),
+        Some(Err(error)) => validation.fail(Problem::new(error).reported_as(invalid)),
+    }
+}
+
+/// Checks a user's patch by itself.
+pub(crate) fn check_patch(patch: &RawObject) -> Result<(), FieldError> {
+    validate_pod_template(&Value::Object(patch.0.clone()))
+        .map_err(|error| FieldError::new(error.path().to_owned(), error.message()))
+}
 
 /// The template with the patch merged into it, as the API server would.
 pub(crate) fn patched(template: PodTemplateSpec, patch: &RawObject) -> Result<PodTemplateSpec, FieldError> {

@@ -9,6 +9,7 @@ mod upstream;
 
 use skep_api::{
     auth_server::{AuthServerStorageType, EmbeddedAuthServer},
+    conditions::AuthServerStorageWarning,
     refs::SecretKeyRef,
 };
 use skep_config::{
@@ -21,7 +22,10 @@ use skep_config::{
 };
 
 use super::{flag, or_empty};
-use crate::build::{EnvList, Identity, Volumes};
+use crate::{
+    build::{EnvList, Identity, Volumes},
+    reconcile::Condition,
+};
 
 pub(crate) use check::{check, check_single_upstream};
 pub(crate) use identity::identity_synthesized;
@@ -117,8 +121,8 @@ fn scopes(server: &AuthServer) -> Vec<String> {
     }
 }
 
-/// The fields without which replicas of a server cannot go on with each other's logins and sessions.
-pub(crate) fn unshared(server: &EmbeddedAuthServer) -> Vec<&'static str> {
+/// The warning about replicas that do not share the logins of a server.
+pub(crate) fn storage_warning(server: &EmbeddedAuthServer, replicas: Option<i32>) -> Option<Condition> {
     let is_redis =
         server.storage.as_ref().is_some_and(|storage| storage.type_() == AuthServerStorageType::Redis);
     let fields = [
@@ -126,7 +130,13 @@ pub(crate) fn unshared(server: &EmbeddedAuthServer) -> Vec<&'static str> {
         ("signingKeySecretRefs", !server.signing_key_secret_refs.is_empty()),
         ("hmacSecretRefs", !server.hmac_secret_refs.is_empty()),
     ];
-    fields.into_iter().filter(|(_, is_set)| !is_set).map(|(field, _)| field).collect()
+    let missing: Vec<_> = fields.iter().filter(|(_, is_set)| !is_set).map(|(field, _)| *field).collect();
+    if replicas.unwrap_or_default() <= 1 || missing.is_empty() {
+        return None;
+    }
+    let message =
+        format!("the replicas do not share logins: set {} of the authorization server", missing.join(", "));
+    Some(Condition::new(AuthServerStorageWarning::AuthServerStorageMissingForReplicas, message))
 }
 
 fn signing_keys(server: &EmbeddedAuthServer) -> Option<SigningKeys> {

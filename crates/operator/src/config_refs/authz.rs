@@ -1,6 +1,7 @@
 //! Authorization: an MCPAuthzConfig, or the policies in a workload itself.
 
 mod backend;
+mod policies;
 mod warnings;
 mod workload;
 
@@ -14,8 +15,9 @@ use skep_converge::Finalizer;
 
 use super::checks;
 use crate::{config_controller::Config, reconcile::Condition};
-pub(crate) use warnings::warning;
-pub(crate) use workload::{add_volumes, config_map_document, inline_document, inline_file};
+pub(crate) use policies::{Policies, PoliciesError, inline_config_map};
+use warnings::warning;
+pub(super) use workload::{add_volumes, config_map_document, inline_document, inline_file};
 
 impl Config for MCPAuthzConfig {
     const CONFIG_FINALIZER: Finalizer = Finalizer("mcpauthzconfig.toolhive.stacklok.dev/finalizer");
@@ -47,7 +49,7 @@ impl Config for MCPAuthzConfig {
 }
 
 /// The document for the proxy of a workload that refers to the object.
-pub(crate) fn document(spec: &MCPAuthzConfigSpec) -> Result<Json, FieldError> {
+pub(super) fn document(spec: &MCPAuthzConfigSpec) -> Result<Json, FieldError> {
     let backend = backend::backend(&spec.type_)?;
     let document =
         json!({backend.key(): spec.config.0, "type": spec.type_, "version": AuthzDocument::VERSION});

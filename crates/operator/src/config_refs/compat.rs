@@ -17,7 +17,7 @@ use skep_api::{
         MCPOIDCConfigSpec, MCPTelemetryConfig, MCPTelemetryConfigSpec, MCPToolConfig, MCPToolConfigSpec,
         MCPWebhookConfig, MCPWebhookConfigSpec,
     },
-    refs::{OidcConfigRef, TelemetryConfigRef, ToolConfigRef, WebhookConfigRef},
+    refs::{ExternalAuthConfigRef, OidcConfigRef, TelemetryConfigRef, ToolConfigRef, WebhookConfigRef},
 };
 use skep_config::{
     RunConfig, paths,
@@ -26,7 +26,6 @@ use skep_config::{
 
 use super::{
     ConfigRef, auth_server, authz, chain,
-    external_auth::{self, ExternalAuth},
     samples::{identity, mounts, resolved, variables},
 };
 use crate::{
@@ -82,6 +81,11 @@ impl Golden {
 
     fn oidc(&self, kind: &str, config: &RunConfig) -> Option<Oidc> {
         self.oidc_ref(kind).oidc(&identity("NS", &config.name), config.port.into())
+    }
+
+    fn upstream(&self) -> ConfigRef<ExternalAuthConfigRef> {
+        let config = MCPExternalAuthConfig::new("auth", self.spec("MCPExternalAuthConfig"));
+        resolved(ExternalAuthConfigRef::default(), config)
     }
 
     fn container(&self) -> Container {
@@ -155,9 +159,7 @@ fn an_embedded_authorization_server_is_the_same() {
     let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
     let oidc_spec: MCPOIDCConfigSpec = golden.spec("MCPOIDCConfig");
     assert_eq!([MCPExternalAuthConfig::check(&spec), MCPOIDCConfig::check(&oidc_spec)].concat(), []);
-    let Ok(ExternalAuth::AuthServer(server)) = external_auth::external_auth(&spec) else {
-        panic!("{spec:?}")
-    };
+    let server = spec.embedded_auth_server.as_ref().unwrap();
     assert_eq!(auth_server::check_single_upstream(server), []);
     let mut oidc = golden.oidc("MCPServer", &config).unwrap();
     let ours = auth_server::auth_server(server, Some(&oidc), &workload).unwrap();
@@ -216,12 +218,11 @@ fn shared_policies_tools_and_webhooks_are_the_same() {
 fn a_token_exchange_behind_tokens_of_the_cluster_is_the_same() {
     let golden = Golden::feature("server_token_exchange_k8s_oidc");
     let config = golden.run_config();
-    let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
-    let Ok(ExternalAuth::TokenExchange(ours)) = external_auth::external_auth(&spec) else {
-        panic!("{spec:?}")
-    };
-    assert_eq!(Some(ours), config.token_exchange_config);
-    golden.has_variables(|list| external_auth::add_env(&spec, list));
+    let upstream = golden.upstream();
+    let mut ours = RunConfig::default();
+    upstream.add_to(&mut ours);
+    assert_eq!(ours.token_exchange_config, config.token_exchange_config);
+    golden.has_variables(|list| upstream.add_env(list));
     assert_eq!(golden.oidc("MCPServer", &config), config.oidc_config);
 }
 
@@ -230,9 +231,9 @@ fn a_token_exchange_behind_tokens_of_the_cluster_is_the_same() {
 fn the_configuration_of_a_remote_proxy_is_the_same() {
     let golden = Golden::feature("remote_full");
     let config = golden.run_config();
-    let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
-    let Ok(ExternalAuth::AwsSts(ours)) = external_auth::external_auth(&spec) else { panic!("{spec:?}") };
-    assert_eq!(Some(ours), config.aws_sts_config);
+    let mut ours = RunConfig::default();
+    golden.upstream().add_to(&mut ours);
+    assert_eq!(ours.aws_sts_config, config.aws_sts_config);
     assert_eq!(golden.oidc("MCPRemoteProxy", &config), config.oidc_config);
     assert_eq!(golden.spec::<MCPToolConfigSpec>("MCPToolConfig").tools_filter, config.tools_filter);
 }
@@ -256,10 +257,11 @@ fn policies_within_a_workload_are_the_same() {
 #[ignore = "reads the folder that SKEP_COMPAT names"]
 fn a_bearer_token_is_the_same() {
     let golden = Golden::read(&golden().join("external-auth/mcpremoteproxy_with_bearer_token"));
-    let spec: MCPExternalAuthConfigSpec = golden.spec("MCPExternalAuthConfig");
-    let Ok(ExternalAuth::RemoteAuth(ours)) = external_auth::external_auth(&spec) else { panic!("{spec:?}") };
-    assert_eq!(Some(*ours), golden.run_config().remote_auth_config);
-    golden.has_variables(|list| external_auth::add_env(&spec, list));
+    let upstream = golden.upstream();
+    let mut ours = RunConfig::default();
+    upstream.add_to(&mut ours);
+    assert_eq!(ours.remote_auth_config, golden.run_config().remote_auth_config);
+    golden.has_variables(|list| upstream.add_env(list));
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! MCPExternalAuthConfig: how a proxy authenticates to its upstream.
 
+mod references;
+
 use skep_api::{
-    auth_server::EmbeddedAuthServer,
     external_auth::{self, token_type},
     kinds::{ExternalAuthType, MCPExternalAuthConfig, MCPExternalAuthConfigSpec},
     refs::SecretKeyRef,
@@ -9,27 +10,13 @@ use skep_api::{
 };
 use skep_config::{
     FieldError, FieldPath, env,
-    run_config::{AwsSts, HeaderStrategy, RemoteAuth, RoleMapping, TokenExchange},
+    run_config::{AwsSts, HeaderStrategy, RoleMapping, TokenExchange},
 };
 use skep_converge::Finalizer;
 
 use super::{auth_server, checks, non_empty, or_empty};
-use crate::{build::EnvList, config_controller::Config, reconcile::Condition};
-
-/// What the proxy of an MCPServer or MCPRemoteProxy gets from the object.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ExternalAuth<'a> {
-    /// For `token_exchange_config`.
-    TokenExchange(TokenExchange),
-    /// For `remote_auth_config`.
-    RemoteAuth(Box<RemoteAuth>),
-    /// For `aws_sts_config`. Only the proxy of a remote server can sign.
-    AwsSts(AwsSts),
-    /// For [`auth_server`](super::auth_server).
-    AuthServer(&'a EmbeddedAuthServer),
-    /// The type is for virtual MCP servers only, or needs no credentials.
-    Nothing,
-}
+use crate::{config_controller::Config, reconcile::Condition};
+pub(crate) use references::ExternalAuth;
 
 impl Config for MCPExternalAuthConfig {
     const CONFIG_FINALIZER: Finalizer = Finalizer("mcpexternalauthconfig.toolhive.stacklok.dev/finalizer");
@@ -101,24 +88,6 @@ fn check_aws_sts(sts: &external_auth::AwsSts) -> Vec<FieldError> {
         .collect()
 }
 
-/// What the proxy gets. Secrets are in the environment: see [`add_env`].
-pub(crate) fn external_auth(spec: &MCPExternalAuthConfigSpec) -> Result<ExternalAuth<'_>, FieldError> {
-    if let Some(error) = check_type(spec).into_iter().next() {
-        return Err(error);
-    }
-    Ok(if let Some(exchange) = &spec.token_exchange {
-        ExternalAuth::TokenExchange(token_exchange(exchange))
-    } else if let Some(bearer) = &spec.bearer_token {
-        ExternalAuth::RemoteAuth(Box::new(RemoteAuth::with_bearer_token(&bearer.token_secret_ref.name)))
-    } else if let Some(sts) = &spec.aws_sts {
-        ExternalAuth::AwsSts(aws_sts(sts))
-    } else if let Some(server) = &spec.embedded_auth_server {
-        ExternalAuth::AuthServer(server)
-    } else {
-        ExternalAuth::Nothing
-    })
-}
-
 fn token_exchange(exchange: &external_auth::TokenExchange) -> TokenExchange {
     let header = or_empty(&exchange.external_token_header_name);
     let strategy = if header.is_empty() { HeaderStrategy::Replace } else { HeaderStrategy::Custom };
@@ -153,25 +122,13 @@ fn aws_sts(sts: &external_auth::AwsSts) -> AwsSts {
     }
 }
 
-/// The Secrets that an MCPServer or MCPRemoteProxy needs. [`auth_server::secrets`] lists those of an authorization
-/// server.
-pub(crate) fn secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<&SecretKeyRef> {
-    variables(spec).into_iter().map(|(_, secret)| secret).collect()
-}
-
-/// Adds the secrets that the proxy presents.
-pub(crate) fn add_env(spec: &MCPExternalAuthConfigSpec, list: &mut EnvList) {
-    for (name, secret) in variables(spec) {
-        list.set_from_secret(name, secret);
-    }
-}
-
-fn variables(spec: &MCPExternalAuthConfigSpec) -> Vec<(String, &SecretKeyRef)> {
+/// The variables with the secrets that a proxy presents.
+fn variables(spec: &MCPExternalAuthConfigSpec) -> impl Iterator<Item = (String, &SecretKeyRef)> {
     let exchange = spec.token_exchange.as_ref().and_then(|exchange| exchange.client_secret_ref.as_ref());
     let exchange = exchange.map(|secret| (env::TOKEN_EXCHANGE_CLIENT_SECRET.to_owned(), secret));
     let bearer = spec.bearer_token.as_ref().map(|bearer| &bearer.token_secret_ref);
     let bearer = bearer.map(|secret| (env::secret(&secret.name), secret));
-    exchange.into_iter().chain(bearer).collect()
+    exchange.into_iter().chain(bearer)
 }
 
 fn named_secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<(&'static str, &SecretKeyRef)> {

@@ -125,7 +125,7 @@ impl ConfigRef<OidcConfigRef> {
 
     /// The Secret key with the client secret, with the field that refers to it.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = (FieldPath, &SecretKeyRef)> {
-        self.client_secret().map(|secret| (self.path.into(), secret)).into_iter()
+        self.client_secret().map(|secret| (self.path.clone(), secret)).into_iter()
     }
 
     /// Adds the client secret as this variable.

@@ -13,6 +13,7 @@ use skep_api::{
         ToolConfigRef, WebhookConfigRef,
     },
 };
+use skep_config::{FieldError, FieldPath};
 use skep_world::Reader;
 
 use crate::{
@@ -55,15 +56,15 @@ config_fields! {
 /// A reference to a configuration, if the workload has one.
 pub(crate) struct ConfigRef<F: ConfigField> {
     /// The path of the field.
-    pub(super) path: &'static str,
+    pub(super) path: FieldPath,
     pub(super) target: Option<(F, ResolvedRef<F::Kind>)>,
 }
 
 impl<F: ConfigField> ConfigRef<F> {
     /// Looks the configuration up, which also subscribes the reader to it.
-    pub(crate) fn resolve(path: &'static str, field: Option<&F>, reader: &mut Reader) -> Self {
+    pub(crate) fn resolve(path: impl Into<FieldPath>, field: Option<&F>, reader: &mut Reader) -> Self {
         let target = field.map(|field| (field.clone(), ResolvedRef::resolve(reader, field.name())));
-        Self { path, target }
+        Self { path: path.into(), target }
     }
 
     pub(crate) fn is_set(&self) -> bool {
@@ -84,6 +85,13 @@ impl<F: ConfigField> ConfigRef<F> {
     pub(super) fn found(&self) -> Option<(&F, &F::Kind)> {
         let (field, resolved) = self.target.as_ref()?;
         Some((field, resolved.object()?))
+    }
+
+    /// The error of a configuration that does not exist.
+    pub(crate) fn missing(&self) -> Option<FieldError> {
+        let (_, resolved) = self.target.as_ref()?;
+        let error = checked(resolved).err().filter(|error| matches!(error, RefError::Missing(_)))?;
+        Some(FieldError::new(self.path.clone(), error.message()))
     }
 
     /// The hash of the configuration, if that is in use.
@@ -109,7 +117,7 @@ impl<F: ConfigField> ConfigRef<F> {
         match checked(resolved) {
             Ok(config) => Some((&resolved.name, config)),
             Err(error) => {
-                validation.fail(reasons.problem(self.path, &error));
+                validation.fail(reasons.problem(self.path.clone(), &error));
                 None
             }
         }
@@ -133,7 +141,7 @@ impl RefReasons {
         Self { valid: Some(valid.into()), missing: Some(missing.into()), invalid: Some(invalid.into()) }
     }
 
-    pub(crate) fn problem(&self, path: &'static str, error: &RefError) -> Problem {
+    fn problem(&self, path: FieldPath, error: &RefError) -> Problem {
         let problem = Problem::of(path, error.message());
         let (reason, problem) = match error {
             RefError::Missing(_) => (self.missing, problem.transient()),

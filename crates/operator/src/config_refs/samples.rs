@@ -19,7 +19,7 @@ pub(super) fn sample<T: DeserializeOwned>(written: Value) -> T {
 
 /// A reference to a configuration that exists.
 pub(super) fn resolved<F: ConfigField>(field: F, config: F::Kind) -> ConfigRef<F> {
-    ConfigRef { path: "configRef", target: Some((field, ResolvedRef::present(config))) }
+    ConfigRef { path: "configRef".into(), target: Some((field, ResolvedRef::present(config))) }
 }
 
 /// The fields of errors.

@@ -5,7 +5,6 @@ use skep_config::{env, paths};
 use super::ProxyWorkload;
 use crate::{
     build::{EnvList, Volumes},
-    config_refs,
     settings::Settings,
 };
 
@@ -19,28 +18,9 @@ impl ProxyWorkload {
         }
     }
 
-    /// Adds the variables of the authorization server that the proxy runs.
-    pub(crate) fn add_auth_server_env(&self, list: &mut EnvList) {
-        if let Some(server) = self.embedded_server() {
-            config_refs::auth_server::add_env(server, list);
-        }
-    }
-
     /// Adds the RunConfig file.
     pub(crate) fn add_run_config_files(&self, volumes: &mut Volumes) {
         volumes.config_map("runconfig", &self.run_config_name(), None, paths::RUN_CONFIG_FOLDER);
-    }
-
-    pub(crate) fn add_authz_files(&self, volumes: &mut Volumes) {
-        if let Some(authz) = self.spec().authz_config {
-            config_refs::authz::add_volumes(authz, &self.inline_authz_name(), volumes);
-        }
-    }
-
-    pub(crate) fn add_auth_server_files(&self, volumes: &mut Volumes) {
-        if let Some(server) = self.embedded_server() {
-            config_refs::auth_server::add_volumes(server, volumes);
-        }
     }
 }
 

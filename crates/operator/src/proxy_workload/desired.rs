@@ -8,7 +8,6 @@ use skep_config::{RunConfig, labels, paths};
 use super::ProxyWorkload;
 use crate::{
     build::{config_map, proxy_service, pull_secrets},
-    config_refs,
     reconcile::BuildError,
 };
 
@@ -24,20 +23,6 @@ impl ProxyWorkload {
         let data = BTreeMap::from([(paths::RUN_CONFIG_FILE.to_owned(), text)]);
         let live = self.live_config.as_deref();
         Ok(config_map(&self.identity, self.run_config_name(), labels::RUN_CONFIG, owner_label, data, live))
-    }
-
-    /// The ConfigMap with inline policies.
-    pub(crate) fn inline_authz(&self) -> Result<Option<ConfigMap>, BuildError> {
-        let Some(authz) = self.spec().authz_config.filter(|authz| authz.inline.is_some()) else {
-            return Ok(None);
-        };
-        let mut metadata = self.identity.metadata(self.inline_authz_name());
-        let mut labels = self.identity.labels();
-        labels.insert(labels::AUTHZ.into(), labels::INLINE.into());
-        metadata.labels = Some(labels);
-        let file = config_refs::authz::inline_file(authz).map_err(BuildError::new)?;
-        let data = [(paths::AUTHZ_FILE.to_owned(), file)].into();
-        Ok(Some(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }))
     }
 
     /// The Service in front of the proxy.

@@ -3,22 +3,25 @@
 use std::{collections::HashMap, sync::Arc};
 
 use skep_api::{
-    auth_server::EmbeddedAuthServer,
-    kinds::{ApiKind, ExternalAuthType, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup},
+    kinds::{ApiKind, MCPGroup},
     refs::{OidcConfigRef, SecretKeyRef, TelemetryConfigRef, ToolConfigRef},
 };
-use skep_config::{FieldError, FieldPath, objects};
+use skep_config::{
+    FieldError, FieldPath, objects,
+    run_config::{Oidc, SessionRedis},
+};
 use skep_converge::Meta;
 use skep_world::{ReadError, Reader};
 
 use super::spec::{HasProxy, ProxySpec};
 use crate::{
     build::Identity,
-    config_refs::{self, ConfigRef},
+    config_refs::{ConfigRef, authz::Policies, external_auth::ExternalAuth, session_storage},
+    reconcile::{Problem, Validation},
     resources::{
-        ConfigMaps, Deployments, Keys, Pods, ResolvedRef, Secrets, Texts,
+        ConfigMaps, Deployments, Keys, Pods, ResolvedRef, Secrets,
         facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
-        kind_of, missing_key, object,
+        kind_of, missing_key,
     },
     settings::Settings,
 };
@@ -31,12 +34,9 @@ pub(crate) struct ProxyWorkload {
     pub(crate) group: Option<ResolvedRef<MCPGroup>>,
     pub(crate) tools: ConfigRef<ToolConfigRef>,
     pub(crate) telemetry: ConfigRef<TelemetryConfigRef>,
-    pub(crate) external_auth: Option<ResolvedRef<MCPExternalAuthConfig>>,
-    pub(crate) auth_server: Option<ResolvedRef<MCPExternalAuthConfig>>,
+    pub(crate) external_auth: ExternalAuth,
     pub(crate) oidc: ConfigRef<OidcConfigRef>,
-    pub(crate) authz: Option<ResolvedRef<MCPAuthzConfig>>,
-    /// The data of the ConfigMap with policies, if the spec names one that exists.
-    pub(crate) policies: Option<Arc<Texts>>,
+    pub(crate) policies: Policies,
     /// The keys of the ConfigMap with certificates, if it exists.
     pub(crate) certificates: Option<Arc<Keys<ConfigMaps>>>,
     /// The Secret keys that the proxy needs to start, each with the field that refers to it.
@@ -69,21 +69,15 @@ impl ProxyWorkload {
         let identity = Identity::new(kind_of::<K>(), app, HasProxy::metadata(&*owner));
         let name = identity.name.clone();
         let spec = owner.proxy_spec();
-        macro_rules! resolve {
-            ($reference:ident) => {
-                spec.$reference.map(|reference| ResolvedRef::resolve(reader, &reference.name))
-            };
-        }
+        let oidc = ConfigRef::resolve("oidcConfigRef", spec.oidc_config_ref, reader);
         let mut proxy = Self {
-            group: resolve!(group_ref),
+            group: spec.group_ref.map(|group| ResolvedRef::resolve(reader, &group.name)),
             tools: ConfigRef::resolve("toolConfigRef", spec.tool_config_ref, reader),
             telemetry: ConfigRef::resolve("telemetryConfigRef", spec.telemetry_config_ref, reader),
-            external_auth: resolve!(external_auth_config_ref),
-            auth_server: resolve!(auth_server_ref),
-            oidc: ConfigRef::resolve("oidcConfigRef", spec.oidc_config_ref, reader),
-            authz: resolve!(authz_config_ref),
-            policies: None,
-            certificates: None,
+            external_auth: ExternalAuth::resolve(spec.external_auth_config_ref, spec.auth_server_ref, reader),
+            certificates: oidc.certificates(reader).await?,
+            oidc,
+            policies: Policies::resolve("", spec.authz_config_ref, spec.authz_config, reader).await?,
             required_secrets: Vec::new(),
             secrets: HashMap::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
@@ -93,11 +87,6 @@ impl ProxyWorkload {
             identity,
             settings,
         };
-        let policies = spec.authz_config.and_then(|authz| authz.config_map.as_ref());
-        if let Some(policies) = policies {
-            proxy.policies = reader.content::<Texts>(&policies.name).await?;
-        }
-        proxy.certificates = proxy.oidc.certificates(reader).await?;
         proxy.required_secrets = proxy.shared_secrets().into_iter().chain(own_secrets).collect();
         for (_, secret) in &proxy.required_secrets {
             let keys = reader.content::<Keys<Secrets>>(&secret.name).await?;
@@ -114,19 +103,13 @@ impl ProxyWorkload {
         self.owner.metadata().generation.unwrap_or_default()
     }
 
-    /// The ConfigMap with the policies that the object itself carries.
-    pub(crate) fn inline_authz_name(&self) -> String {
-        inline_authz(&self.identity.name)
-    }
-
     pub(crate) fn run_config_name(&self) -> String {
         objects::run_config(&self.identity.name)
     }
 
-    /// The authorization server to run, from either reference.
-    pub(crate) fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
-        let references = [&self.auth_server, &self.external_auth];
-        references.into_iter().find_map(|auth| embedded_server(object(auth)?))
+    /// How the proxy validates tokens.
+    pub(crate) fn oidc_config(&self) -> Option<Oidc> {
+        self.oidc.oidc(&self.identity, self.spec().port)
     }
 
     /// The Secret keys that the proxy needs and that do not exist.
@@ -137,30 +120,22 @@ impl ProxyWorkload {
         })
     }
 
+    /// Adds a problem for each of them: a pod would wait forever for it, so the object waits instead.
+    pub(crate) fn validate_secrets(&self, validation: &mut Validation) {
+        self.missing_secrets().for_each(|error| validation.fail(Problem::new(error).transient()));
+    }
+
+    /// The Redis with the sessions that replicas share.
+    pub(crate) fn session_redis(&self) -> Option<SessionRedis> {
+        session_storage::redis(self.spec().session_storage, &self.settings)
+    }
+
     fn shared_secrets(&self) -> Vec<(FieldPath, SecretKeyRef)> {
-        let auth = object(&self.external_auth);
-        let auth = auth.map(|auth| config_refs::external_auth::secrets(&auth.spec)).unwrap_or_default();
-        let server = self.embedded_server().map(config_refs::auth_server::secrets).unwrap_or_default();
-        let reference = if self.auth_server.is_some() { "authServerRef" } else { "externalAuthConfigRef" };
         let password = self.spec().session_storage.and_then(|storage| storage.password_ref.as_ref());
-        let auth = auth.into_iter().map(|secret| ("externalAuthConfigRef", secret));
-        let server = server.into_iter().map(|(_, secret)| (reference, secret));
-        let password = password.map(|secret| ("sessionStorage.passwordRef", secret));
-        let all = auth.chain(server).chain(password).map(|(field, secret)| (field.into(), secret));
-        let all = self.oidc.secrets().chain(all);
+        let password = password.map(|secret| ("sessionStorage.passwordRef".into(), secret));
+        let all = self.oidc.secrets().chain(self.external_auth.secrets()).chain(password);
         all.map(|(field, secret)| (field, secret.clone())).collect()
     }
-}
-
-/// The ConfigMap with the policies in the spec of a workload.
-pub(crate) fn inline_authz(workload: &str) -> String {
-    format!("{workload}-authz-inline")
-}
-
-/// The authorization server that the object describes.
-pub(crate) fn embedded_server(auth: &MCPExternalAuthConfig) -> Option<&EmbeddedAuthServer> {
-    let server = auth.spec.embedded_auth_server.as_ref();
-    server.filter(|_| auth.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
 }
 
 /// The facts about a live ConfigMap with the configuration of pods.

@@ -7,16 +7,13 @@ mod container;
 mod desired;
 mod events;
 mod inputs;
-mod policies;
 mod reported;
 mod run_config;
 mod spec;
 mod status;
-pub(crate) mod validate;
 
 pub(crate) use container::add_defaults;
 pub(crate) use events::rollout;
-pub(crate) use inputs::{LivePod, ProxyWorkload, inline_authz, live_config, live_pods};
-pub(crate) use policies::{PoliciesError, policies};
+pub(crate) use inputs::{LivePod, ProxyWorkload, live_config, live_pods};
 pub(crate) use reported::{not_serving, reported_by_proxy};
-pub(crate) use status::{NotReady, PodsState, ProxyStatus, hash, not_ready, pods_state, running_message};
+pub(crate) use status::{NotReady, PodsState, ProxyStatus, not_ready, pods_state, running_message};

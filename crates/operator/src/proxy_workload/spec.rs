@@ -9,8 +9,7 @@ use skep_api::{
         ToolConfigRef,
     },
     workload::{
-        Audit, MetadataOverrides, ProxyDeploymentOverrides, ProxyOverrides, SessionAffinity, SessionProvider,
-        SessionStorage,
+        Audit, MetadataOverrides, ProxyDeploymentOverrides, ProxyOverrides, SessionAffinity, SessionStorage,
     },
 };
 
@@ -46,10 +45,6 @@ impl<'a> ProxySpec<'a> {
 
     pub(crate) fn service(&self) -> Option<&'a MetadataOverrides> {
         self.resource_overrides?.proxy_service.as_ref()
-    }
-
-    pub(crate) fn shares_sessions(&self) -> bool {
-        self.session_storage.is_some_and(|storage| storage.provider == SessionProvider::Redis)
     }
 }
 

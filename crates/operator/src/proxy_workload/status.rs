@@ -1,13 +1,9 @@
 //! The state of a proxy's pods, for a status.
 
-use skep_api::kinds::{ApiKind, MCPRemoteProxyStatus, MCPServerStatus};
+use skep_api::kinds::{MCPRemoteProxyStatus, MCPServerStatus};
 
 use super::{LivePod, ProxyWorkload};
-use crate::resources::{
-    ResolvedRef, config_hash,
-    facts::{DeploymentFacts, PodState},
-    object,
-};
+use crate::resources::facts::{DeploymentFacts, PodState};
 
 /// The state of a workload's pods, taken together.
 pub(crate) enum PodsState {
@@ -124,9 +120,9 @@ macro_rules! proxy_status {
                     replicas: proxy.replicas(),
                     selector: Some(proxy.identity.selector()),
                     tool_config_hash: proxy.tools.hash(),
-                    external_auth_config_hash: hash(&proxy.external_auth),
-                    auth_server_config_hash: hash(&proxy.auth_server),
-                    authz_config_hash: hash(&proxy.authz),
+                    external_auth_config_hash: proxy.external_auth.upstream.hash(),
+                    auth_server_config_hash: proxy.external_auth.server.hash(),
+                    authz_config_hash: proxy.policies.hash(),
                     oidc_config_hash: proxy.oidc.hash(),
                     telemetry_config_hash: proxy.telemetry.hash(),
                     ..Self::default()
@@ -137,8 +133,3 @@ macro_rules! proxy_status {
 }
 
 proxy_status!(MCPServerStatus, MCPRemoteProxyStatus);
-
-/// The hash of a configuration that is in use.
-pub(crate) fn hash<K: ApiKind>(reference: &Option<ResolvedRef<K>>) -> Option<String> {
-    object(reference).map(|config| config_hash(config.spec()))
-}

@@ -1,10 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::{
-    config_refs::samples::{fields, identity, mounts, sample, variables},
-    proxy_workload::validate::auth_server_storage,
-};
+use crate::config_refs::samples::{fields, identity, mounts, sample, variables};
 
 const RESOURCE: &str = "https://mcp.example/notes";
 
@@ -362,11 +359,10 @@ fn replicas_that_do_not_share_what_their_authorization_server_knows_have_a_warni
         (keys, "storage with type redis"),
         (redis, "signingKeySecretRefs, hmacSecretRefs"),
     ] {
-        let condition = auth_server_storage(Some(2), Some(&server(fields))).unwrap();
+        let condition = storage_warning(&server(fields), Some(2)).unwrap();
         let expected = format!("the replicas do not share logins: set {missing} of the authorization server");
         assert_eq!(condition.message, expected);
     }
-    assert!(auth_server_storage(Some(2), Some(&server(both))).is_none());
-    assert!(auth_server_storage(Some(2), None).is_none());
-    assert!(auth_server_storage(Some(1), Some(&server(json!({})))).is_none());
+    assert!(storage_warning(&server(both), Some(2)).is_none());
+    assert!(storage_warning(&server(json!({})), Some(1)).is_none());
 }

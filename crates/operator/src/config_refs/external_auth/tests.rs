@@ -1,10 +1,30 @@
 use serde_json::{Value, json};
 
+use skep_api::refs::ExternalAuthConfigRef;
+use skep_config::{RunConfig, run_config::RemoteAuth};
+
 use super::*;
-use crate::config_refs::samples::{fields, sample, variables};
+use crate::config_refs::{
+    ConfigRef,
+    samples::{fields, resolved, sample, variables},
+};
 
 fn spec(type_: &str, fields: Value) -> MCPExternalAuthConfigSpec {
     sample(json!({"type": type_, type_: fields}))
+}
+
+fn upstream(spec: &MCPExternalAuthConfigSpec) -> ConfigRef<ExternalAuthConfigRef> {
+    resolved(ExternalAuthConfigRef::default(), MCPExternalAuthConfig::new("auth", spec.clone()))
+}
+
+fn run_config(spec: &MCPExternalAuthConfigSpec) -> RunConfig {
+    let mut run_config = RunConfig::default();
+    upstream(spec).add_to(&mut run_config);
+    run_config
+}
+
+fn secrets(spec: &MCPExternalAuthConfigSpec) -> usize {
+    upstream(spec).secrets().count()
 }
 
 fn secret(name: &str, key: &str) -> Value {
@@ -20,8 +40,8 @@ fn a_token_exchange_replaces_the_callers_token_unless_a_header_is_set() {
         header_strategy: Some(HeaderStrategy::Replace),
         ..TokenExchange::default()
     };
-    assert_eq!(external_auth(&minimal), Ok(ExternalAuth::TokenExchange(replaced.clone())));
-    assert!(secrets(&minimal).is_empty());
+    assert_eq!(run_config(&minimal).token_exchange_config, Some(replaced.clone()));
+    assert_eq!(secrets(&minimal), 0);
 
     let full = spec(
         "tokenExchange",
@@ -39,8 +59,11 @@ fn a_token_exchange_replaces_the_callers_token_unless_a_header_is_set() {
         external_token_header_name: "X-Token".into(),
         ..replaced
     };
-    assert_eq!(external_auth(&full), Ok(ExternalAuth::TokenExchange(custom)));
-    assert_eq!(variables(|list| add_env(&full, list)), ["TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET<sts/secret"]);
+    assert_eq!(run_config(&full).token_exchange_config, Some(custom));
+    assert_eq!(
+        variables(|list| upstream(&full).add_env(list)),
+        ["TOOLHIVE_TOKEN_EXCHANGE_CLIENT_SECRET<sts/secret"]
+    );
 }
 
 #[test]
@@ -55,9 +78,12 @@ fn a_bearer_token_is_named_after_its_secret() {
     let spec = spec("bearerToken", json!({"tokenSecretRef": secret("api-token", "token")}));
     let expected =
         RemoteAuth { bearer_token: "api-token,target=bearer_token".into(), ..RemoteAuth::default() };
-    assert_eq!(external_auth(&spec), Ok(ExternalAuth::RemoteAuth(Box::new(expected))));
-    assert_eq!(variables(|list| add_env(&spec, list)), ["TOOLHIVE_SECRET_api-token<api-token/token"]);
-    assert_eq!(secrets(&spec).len(), 1);
+    assert_eq!(run_config(&spec).remote_auth_config, Some(expected));
+    assert_eq!(
+        variables(|list| upstream(&spec).add_env(list)),
+        ["TOOLHIVE_SECRET_api-token<api-token/token"]
+    );
+    assert_eq!(secrets(&spec), 1);
 }
 
 #[test]
@@ -82,7 +108,7 @@ fn aws_sts_has_defaults_for_omitted_fields() {
         ..AwsSts::default()
     };
     assert_eq!(MCPExternalAuthConfig::check(&spec), []);
-    assert_eq!(external_auth(&spec), Ok(ExternalAuth::AwsSts(expected)));
+    assert_eq!(run_config(&spec).aws_sts_config, Some(expected));
 }
 
 #[test]
@@ -120,8 +146,8 @@ fn some_types_give_a_proxy_nothing() {
         ),
     ] {
         assert_eq!(MCPExternalAuthConfig::check(&spec), [], "{:?}", spec.type_);
-        assert_eq!(external_auth(&spec), Ok(ExternalAuth::Nothing), "{:?}", spec.type_);
-        assert!(secrets(&spec).is_empty());
+        assert_eq!(run_config(&spec), RunConfig::default(), "{:?}", spec.type_);
+        assert_eq!(secrets(&spec), 0);
     }
 }
 
@@ -147,7 +173,6 @@ fn the_type_and_its_fields_belong_together() {
         let spec = sample(written);
         let errors: Vec<_> = MCPExternalAuthConfig::check(&spec).iter().map(ToString::to_string).collect();
         assert_eq!(errors, [error]);
-        assert_eq!(external_auth(&spec).unwrap_err().to_string(), error);
     }
 }
 

@@ -4,18 +4,18 @@ use k8s_openapi::api::core::v1::{PodTemplateSpec, Volume, VolumeMount};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use skep_api::{
-    RawValue,
+    RawObject, RawValue,
     conditions::{PodTemplateValid, Ready},
     events::EventReason,
 };
 use skep_config::{FieldError, FieldPath};
-use skep_strategic_merge::validate_pod_template;
 
 use super::{
     inputs::{COMPONENT, Inputs},
     pgpass, pod,
 };
 use crate::{
+    build::check_patch,
     reconcile::{Condition, Problem, Validation},
     resources::missing_key,
 };
@@ -59,7 +59,7 @@ fn invalid(error: FieldError) -> Problem {
 pub(super) fn user_pod(inputs: &Inputs) -> Result<UserPod, Problem> {
     let spec = inputs.spec();
     let template = spec.pod_template_spec.as_ref();
-    let template = template.map(|template| pod_template(&Value::Object(template.0.clone()))).transpose();
+    let template = template.map(pod_template).transpose();
     Ok(UserPod {
         template: template
             .map_err(|error| Problem::new(error).reported_as(PodTemplateValid::InvalidPodTemplateSpec))?,
@@ -68,10 +68,9 @@ pub(super) fn user_pod(inputs: &Inputs) -> Result<UserPod, Problem> {
     })
 }
 
-fn pod_template(template: &Value) -> Result<PodTemplateSpec, FieldError> {
-    validate_pod_template(template)
-        .map_err(|error| FieldError::new(error.path().to_owned(), error.message()))?;
-    let template: PodTemplateSpec = parse("podTemplateSpec".into(), template)?;
+fn pod_template(patch: &RawObject) -> Result<PodTemplateSpec, FieldError> {
+    check_patch(patch)?;
+    let template: PodTemplateSpec = parse("podTemplateSpec".into(), &Value::Object(patch.0.clone()))?;
     let mut containers = template.spec.iter().flat_map(|spec| &spec.containers);
     if let Some(index) = containers.position(|container| container.name.is_empty()) {
         let field = FieldPath::from("podTemplateSpec.spec.containers").index(index).join("name");

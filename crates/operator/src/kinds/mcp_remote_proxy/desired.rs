@@ -16,7 +16,6 @@ use crate::{
     config_refs,
     proxy_workload::add_defaults,
     reconcile::BuildError,
-    resources::object,
 };
 
 /// The image argument, which the proxy of a remote server ignores.
@@ -26,18 +25,19 @@ const NO_IMAGE: &str = "placeholder-for-remote-proxy";
 pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let proxy = &inputs.proxy;
     let config_map = proxy.run_config_map(&run_config(inputs)?, labels::MCP_REMOTE_PROXY)?;
+    let identity = &proxy.identity;
     let mut children = Vec::new();
     if inputs.spec().service_account.is_none() {
-        let (identity, runner) = (&proxy.identity, inputs.runner());
+        let runner = inputs.runner();
         let more = own_status::<MCPRemoteProxy>(&identity.name).into_iter();
-        let more = more.chain(reviews(proxy.embedded_server().is_some()));
+        let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
         let (role, binding) = rbac(identity, &runner, &Rules::REMOTE, more);
         let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
         children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
         children.push(Child::new(&role)?);
         children.push(Child::new(&binding)?);
     }
-    if let Some(policies) = proxy.inline_authz()? {
+    if let Some(policies) = proxy.policies.inline_config_map(identity)? {
         children.push(Child::new(&policies)?);
     }
     children.push(Child::new(&config_map)?);
@@ -79,15 +79,13 @@ fn environment(inputs: &Inputs) -> EnvList {
     let proxy = &inputs.proxy;
     let mut list = EnvList::default();
     proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
-    if let Some(auth) = object(&proxy.external_auth) {
-        config_refs::external_auth::add_env(&auth.spec, &mut list);
-    }
+    proxy.external_auth.add_env(&mut list);
     if let Some(headers) = &inputs.spec().header_forward {
         config_refs::header_forward::add_env(headers, &proxy.identity.name, &mut list);
     }
     proxy.add_user_env(&mut list);
     add_defaults(&proxy.settings, &mut list);
-    proxy.add_auth_server_env(&mut list);
+    proxy.external_auth.add_server_env(&mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set_default(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
     }
@@ -99,9 +97,9 @@ fn volumes(inputs: &Inputs) -> Volumes {
     let proxy = &inputs.proxy;
     let mut volumes = Volumes::default();
     proxy.add_run_config_files(&mut volumes);
-    proxy.add_authz_files(&mut volumes);
+    proxy.policies.add_volumes(&proxy.identity, &mut volumes);
     proxy.telemetry.add_volumes(&mut volumes);
     proxy.oidc.add_volumes(&mut volumes);
-    proxy.add_auth_server_files(&mut volumes);
+    proxy.external_auth.add_volumes(&mut volumes);
     volumes
 }

@@ -16,7 +16,8 @@ use skep_converge::{Child, Kind};
 use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
-    proxy_workload::{inline_authz, reported_by_proxy, rollout},
+    config_refs::authz::inline_config_map,
+    proxy_workload::{reported_by_proxy, rollout},
     reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services},
     settings::Settings,
@@ -50,7 +51,7 @@ impl Controller for MCPRemoteProxy {
             (ServiceAccounts::kind(), runner(name)),
             (Roles::kind(), runner(name)),
             (RoleBindings::kind(), runner(name)),
-            (ConfigMaps::kind(), inline_authz(name)),
+            (ConfigMaps::kind(), inline_config_map(name)),
             (ConfigMaps::kind(), objects::run_config(name)),
             (Deployments::kind(), name.into()),
             (Services::kind(), address::service(name)),

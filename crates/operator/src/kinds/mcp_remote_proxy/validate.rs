@@ -10,43 +10,45 @@ use super::{
     run_config::run_config,
 };
 use crate::{
-    config_refs::{self, RefReasons},
-    proxy_workload::{PoliciesError, validate as shared},
+    build::validate_patch,
+    config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
     reconcile::{Condition, Problem, Validation},
-    resources::Resolution,
+    resources::ResolvedRef,
 };
 
 /// All checks. The first problem is the one that the status reports.
 pub(super) fn validate(inputs: &Inputs) -> Validation {
     use ToolConfigValidated::{ToolConfigInvalid, ToolConfigNotFound, ToolConfigValid};
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
+    let oidc = proxy.oidc_config();
     let mut validation = Validation::default();
     configuration(inputs, &mut validation);
-    shared::pod_template(
+    validate_patch(
         spec.pod_template_spec.as_ref(),
         PodTemplateValid::ValidPodTemplateSpec,
         PodTemplateValid::InvalidPodTemplateSpec,
         &mut validation,
     );
-    validation.add(proxy.group.as_ref().map(shared::group));
+    validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
     validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
-    validation.add(shared::ignored_provider(proxy));
-    validation.add(shared::policy_warning(proxy));
-    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
-    validation.add(shared::auth_server_storage(spec.replicas, proxy.embedded_server()));
+    validation.add(proxy.policies.ignored_provider(&proxy.identity));
+    validation.add(proxy.policies.warning());
+    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+    let server = proxy.external_auth.embedded_server();
+    validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
     let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
     proxy.tools.validate_as(reasons, &mut validation);
     proxy.telemetry.validate(&mut validation);
-    shared::external_auth(
-        proxy,
+    proxy.external_auth.validate_upstream(
         Some(ExternalAuthConfigValidated::ExternalAuthConfigValid),
         Some(ExternalAuthConfigValidated::ExternalAuthConfigNotFound),
+        (&proxy.identity, oidc.as_ref()),
         &mut validation,
     );
-    shared::auth_server(proxy, &mut validation);
+    proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
     proxy.oidc.validate(&mut validation);
-    shared::authz("authzConfigRef", &proxy.authz, &mut validation);
-    shared::secrets(proxy, &mut validation);
+    proxy.policies.validate_reference(&mut validation);
+    proxy.validate_secrets(&mut validation);
     if validation.problems.is_empty()
         && let Err(error) = run_config(inputs)
     {
@@ -91,24 +93,18 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
         validation.add(Condition::new(AuthConfigured::AuthInvalid, problem.to_string()));
         validation.fail(problem);
     };
-    if let Some(reference) = &proxy.external_auth
-        && matches!(reference.resolution, Resolution::Missing)
-        && let Err(error) = reference.checked(|_| Vec::new())
-    {
-        fail(ExternalAuthConfigFetchError, FieldError::new("externalAuthConfigRef", error.message()));
+    if let Some(error) = proxy.external_auth.upstream.missing() {
+        fail(ExternalAuthConfigFetchError, error);
     }
-    if let Some(error) = shared::auth_server_conflict(proxy) {
+    if let Some(error) = proxy.external_auth.conflict() {
         fail(AuthServerConflict, error);
     }
-    // An MCPAuthzConfig has a separate condition.
-    if proxy.authz.is_none() {
-        match proxy.policies() {
-            Ok(_) => {}
-            Err(PoliciesError::Invalid(errors)) => {
-                errors.into_iter().for_each(|error| fail(AuthzPolicySyntaxInvalid, error));
-            }
-            Err(PoliciesError::MissingConfigMap(error)) => fail(AuthzConfigMapNotFound, error),
-            Err(PoliciesError::InvalidConfigMap(error)) => fail(AuthzConfigMapInvalid, error),
+    match proxy.policies.check() {
+        Ok(()) => {}
+        Err(PoliciesError::Invalid(errors)) => {
+            errors.into_iter().for_each(|error| fail(AuthzPolicySyntaxInvalid, error));
         }
+        Err(PoliciesError::MissingConfigMap(error)) => fail(AuthzConfigMapNotFound, error),
+        Err(PoliciesError::InvalidConfigMap(error)) => fail(AuthzConfigMapInvalid, error),
     }
 }

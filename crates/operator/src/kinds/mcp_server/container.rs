@@ -6,9 +6,7 @@ use skep_config::{annotations, env, paths};
 use super::inputs::Inputs;
 use crate::{
     build::{EnvList, Volumes},
-    config_refs,
     proxy_workload::add_defaults,
-    resources::object,
 };
 
 /// The variables of the proxy's container. The operator's override the user's.
@@ -16,13 +14,11 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     let proxy = &inputs.proxy;
     let mut list = EnvList::default();
     proxy.telemetry.add_env(&proxy.identity, &mut list);
-    if let Some(auth) = object(&proxy.external_auth) {
-        config_refs::external_auth::add_env(&auth.spec, &mut list);
-    }
+    proxy.external_auth.add_env(&mut list);
     proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
     proxy.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);
-    proxy.add_auth_server_env(&mut list);
+    proxy.external_auth.add_server_env(&mut list);
     add_defaults(&proxy.settings, &mut list);
     if list.any_starts_with(env::SECRET_PREFIX) {
         list.set(env::SECRETS_PROVIDER, env::SECRETS_FROM_ENVIRONMENT);
@@ -45,9 +41,9 @@ pub(super) fn volumes(inputs: &Inputs) -> Volumes {
     {
         volumes.config_map("permission-profile", &profile.name, None, paths::PROFILES_FOLDER);
     }
-    proxy.add_authz_files(&mut volumes);
+    proxy.policies.add_volumes(&proxy.identity, &mut volumes);
     proxy.oidc.add_volumes(&mut volumes);
     proxy.telemetry.add_volumes(&mut volumes);
-    proxy.add_auth_server_files(&mut volumes);
+    proxy.external_auth.add_volumes(&mut volumes);
     volumes
 }

@@ -32,7 +32,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
     let runner = inputs.runner();
     let secrets = proxy.pull_secrets();
     let more = own_status::<MCPServer>(inputs.name()).into_iter();
-    let more = more.chain(reviews(proxy.embedded_server().is_some()));
+    let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
     let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, more);
 
     let mut children =
@@ -43,7 +43,7 @@ pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
         let (account, platform) = (backend_account(inputs.name()), &inputs.platform_secrets);
         children.push(Child::new(&service_account(identity, &account, secrets, platform))?);
     }
-    if let Some(policies) = proxy.inline_authz()? {
+    if let Some(policies) = proxy.policies.inline_config_map(identity)? {
         children.push(Child::new(&policies)?);
     }
     children.push(Child::new(&config_map)?);

@@ -18,7 +18,8 @@ use skep_converge::{Child, Finalizer, Kind};
 use skep_world::{ReadError, Reader, Watched};
 
 use crate::{
-    proxy_workload::{inline_authz, reported_by_proxy, rollout},
+    config_refs::authz::inline_config_map,
+    proxy_workload::{reported_by_proxy, rollout},
     reconcile::{Actions, BuildError, Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets},
     settings::Settings,
@@ -73,7 +74,7 @@ impl Controller for MCPServer {
             (Roles::kind(), runner(name)),
             (RoleBindings::kind(), runner(name)),
             (ServiceAccounts::kind(), backend_account(name)),
-            (ConfigMaps::kind(), inline_authz(name)),
+            (ConfigMaps::kind(), inline_config_map(name)),
             (ConfigMaps::kind(), objects::run_config(name)),
             (Deployments::kind(), name.into()),
             (Services::kind(), address::service(name)),

@@ -10,25 +10,27 @@ use super::{
     run_config::{built_in_profile, run_config},
 };
 use crate::{
-    config_refs::{self, RefReasons},
-    proxy_workload::validate as shared,
+    build::validate_patch,
+    config_refs::{RefReasons, auth_server::storage_warning, authz::PoliciesError, chain, session_storage},
     reconcile::{Condition, Problem, Validation},
-    resources::object,
+    resources::ResolvedRef,
 };
 
 /// All checks. The first problem is the one that the status reports.
 pub(super) fn validate(inputs: &Inputs) -> Validation {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
+    let oidc = proxy.oidc_config();
     let mut validation = Validation::default();
-    validation.add(proxy.group.as_ref().map(shared::group));
+    validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
     validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
-    validation.add(shared::ignored_provider(proxy));
-    validation.add(shared::policy_warning(proxy));
+    validation.add(proxy.policies.ignored_provider(&proxy.identity));
+    validation.add(proxy.policies.warning());
     validation.add(stdio_cap(inputs));
-    validation.add(shared::session_storage(spec.replicas, proxy.spec().shares_sessions()));
-    validation.add(shared::auth_server_storage(spec.replicas, proxy.embedded_server()));
+    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+    let server = proxy.external_auth.embedded_server();
+    validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
     rate_limits(inputs, &mut validation);
-    shared::pod_template(
+    validate_patch(
         spec.pod_template_spec.as_ref(),
         PodTemplateValid::ValidPodTemplateSpec,
         PodTemplateValid::InvalidPodTemplateSpec,
@@ -38,15 +40,15 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     proxy.tools.validate_as(RefReasons::default(), &mut validation);
     proxy.telemetry.validate(&mut validation);
     // Only an invalid configuration has a condition; a missing one has the phase and its message.
-    shared::external_auth(proxy, None, None, &mut validation);
+    proxy.external_auth.validate_upstream(None, None, (&proxy.identity, oidc.as_ref()), &mut validation);
     inputs.webhooks.validate_as(RefReasons::default(), &mut validation);
-    shared::auth_server(proxy, &mut validation);
+    proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
     proxy.oidc.validate(&mut validation);
-    shared::authz("authzConfigRef", &proxy.authz, &mut validation);
-    shared::policies(proxy, &mut validation);
+    proxy.policies.validate_reference(&mut validation);
+    policies(inputs, &mut validation);
     permissions(inputs, &mut validation);
     signatures(inputs, &mut validation);
-    shared::secrets(proxy, &mut validation);
+    proxy.validate_secrets(&mut validation);
     for (service, owner) in &inputs.taken_services {
         let message = format!("needs Service {service}, which belongs to {owner}: rename one of the two");
         validation.fail(Problem::of("metadata.name", message).transient());
@@ -60,6 +62,15 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     validation
 }
 
+/// Policies in the spec, or in a ConfigMap that it names, have no condition on an MCPServer.
+fn policies(inputs: &Inputs, validation: &mut Validation) {
+    let Err(error) = inputs.proxy.policies.check() else { return };
+    let is_missing = matches!(error, PoliciesError::MissingConfigMap(_));
+    for error in error.into_errors() {
+        validation.fail(Problem { transient: is_missing, ..Problem::new(error) });
+    }
+}
+
 fn permissions(inputs: &Inputs, validation: &mut Validation) {
     let profile = inputs.spec().permission_profile.as_ref();
     let is_built_in =
@@ -71,7 +82,8 @@ fn permissions(inputs: &Inputs, validation: &mut Validation) {
 
 /// Only requests to a remote server are signed for AWS.
 fn signatures(inputs: &Inputs, validation: &mut Validation) {
-    if object(&inputs.proxy.external_auth).is_some_and(|auth| auth.spec.type_ == ExternalAuthType::AwsSts) {
+    let upstream = inputs.proxy.external_auth.upstream.config();
+    if upstream.is_some_and(|auth| auth.spec.type_ == ExternalAuthType::AwsSts) {
         let message =
             "awsSts signs requests to a remote server, and an MCPServer has none: use an MCPRemoteProxy";
         validation.fail(Problem::of("externalAuthConfigRef", message));
@@ -100,7 +112,7 @@ fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
         validation.fail(Problem::new(error.within("rateLimiting")).reported_as(RateLimitConfigInvalid));
     }
     if inputs.proxy.session_redis().is_none() {
-        validation.fail(Problem::new(config_refs::chain::no_redis()));
+        validation.fail(Problem::new(chain::no_redis()));
     }
     let per_user = limits.per_user.is_some() || limits.tools.iter().any(|tool| tool.per_user.is_some());
     let is_authenticated = spec.oidc_config_ref.is_some() || spec.external_auth_config_ref.is_some();

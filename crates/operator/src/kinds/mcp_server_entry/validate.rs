@@ -2,8 +2,8 @@
 
 use skep_api::{
     conditions::{
-        CABundleRefValidated, ExternalAuthConfigValidated, GroupRefValidated, HeaderSecretRefsValidated,
-        RemoteURLValidated, Valid,
+        CABundleRefValidated, ExternalAuthConfigValidated, HeaderSecretRefsValidated, RemoteURLValidated,
+        Valid,
     },
     events::EventReason,
 };
@@ -12,7 +12,6 @@ use skep_config::{FieldError, FieldPath};
 use super::Inputs;
 use crate::{
     config_refs::{self, RefReasons, ca_bundle::CaBundle},
-    proxy_workload::validate as shared,
     reconcile::{Condition, Problem, Validation},
     resources::missing_key,
 };
@@ -20,7 +19,7 @@ use crate::{
 pub(super) fn validate(inputs: &Inputs) -> Validation {
     let mut validation = Validation::default();
     remote_url(inputs, &mut validation);
-    group(inputs, &mut validation);
+    inputs.group.validate_for_entry(&mut validation);
     external_auth(inputs, &mut validation);
     ca_bundle(inputs, &mut validation);
     headers(inputs, &mut validation);
@@ -47,19 +46,6 @@ fn remote_url(inputs: &Inputs, validation: &mut Validation) {
             validation.fail(Problem::new(error).reported_as(RemoteURLValidated::RemoteURLInvalid));
         }
     }
-}
-
-/// An entry exists for its group alone, so a group that does not exist is a problem.
-fn group(inputs: &Inputs, validation: &mut Validation) {
-    let condition = shared::group(&inputs.group);
-    if condition.is_met {
-        return validation.add(condition);
-    }
-    let reason = match inputs.group.object() {
-        Some(_) => GroupRefValidated::GroupRefNotReady,
-        None => GroupRefValidated::GroupRefNotFound,
-    };
-    validation.fail(Problem::of("groupRef", condition.message).reported_as(reason).transient());
 }
 
 fn external_auth(inputs: &Inputs, validation: &mut Validation) {

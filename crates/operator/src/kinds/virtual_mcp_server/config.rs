@@ -12,7 +12,7 @@ use skep_api::{
 };
 
 use super::{backend_auth::BackendAuths, backends::backends, inputs::Inputs};
-use crate::{build::service_url, reconcile::BuildError, resources::object};
+use crate::{build::service_url, config_refs::session_storage, reconcile::BuildError, resources::object};
 
 /// The default prefix of tool names.
 const PREFIX_FORMAT: &str = "{workload}_";
@@ -120,16 +120,11 @@ fn optimizer(inputs: &Inputs, declared: Option<Optimizer>) -> Option<Optimizer> 
 }
 
 fn session_storage(inputs: &Inputs) -> Option<SessionStorageConfig> {
-    let redis = SessionStorageConfig { provider: SessionProvider::Redis, ..SessionStorageConfig::default() };
-    match &inputs.spec().session_storage {
-        Some(storage) if storage.provider == SessionProvider::Redis => Some(SessionStorageConfig {
-            address: storage.address.clone(),
-            db: storage.db.filter(|db| *db != 0),
-            key_prefix: storage.key_prefix.clone().filter(|prefix| !prefix.is_empty()),
-            ..redis
-        }),
-        // An explicit memory is respected; without sessionStorage, the installation's Redis is used.
-        Some(_) => None,
-        None => Some(SessionStorageConfig { address: Some(inputs.settings.default_redis.clone()?), ..redis }),
-    }
+    let redis = session_storage::redis(inputs.spec().session_storage.as_ref(), &inputs.settings)?;
+    Some(SessionStorageConfig {
+        provider: SessionProvider::Redis,
+        address: Some(redis.address),
+        db: Some(redis.db).filter(|db| *db != 0),
+        key_prefix: Some(redis.key_prefix).filter(|prefix| !prefix.is_empty()),
+    })
 }

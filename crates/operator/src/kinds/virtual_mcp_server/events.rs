@@ -37,8 +37,7 @@ fn advice(inputs: &Inputs) -> Vec<Event> {
     if inputs.object.observed_generation() == Some(inputs.generation()) {
         return Vec::new();
     }
-    let inline = inputs.spec().incoming_auth.authz_config.as_ref().and_then(|authz| authz.inline.as_ref());
-    let is_deprecated = inline.is_some_and(|inline| inline.primary_upstream_provider.is_some());
+    let is_deprecated = inputs.policies.primary_provider().is_some();
     let optimizer = inputs.config().optimizer.unwrap_or_default();
     let is_overridden = inputs.embedding.is_some() && optimizer.embedding_service.is_some();
     let deprecated = is_deprecated.then(|| {

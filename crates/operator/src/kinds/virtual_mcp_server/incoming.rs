@@ -1,22 +1,14 @@
 //! How callers are authenticated, and what they may do.
 
-use serde_json::Value;
 use skep_api::{
     kinds::IncomingAuthType,
     strategy::provider,
     vmcp::{Authz, IncomingAuth},
 };
-use skep_authz::Document;
-use skep_config::{
-    AuthServer, FieldError, Json, ports,
-    run_config::{self, AuthzDocument, Cedar},
-};
+use skep_config::{AuthServer, FieldError, ports, run_config};
 
 use super::inputs::Inputs;
-use crate::{
-    config_refs,
-    proxy_workload::{PoliciesError, policies},
-};
+use crate::config_refs::{self, authz::PoliciesError};
 
 impl Inputs {
     /// How tokens are validated, as in the RunConfig of a proxy.
@@ -32,31 +24,10 @@ impl Inputs {
         config_refs::auth_server::auth_server(server, oidc.as_ref(), &self.identity).map(Some)
     }
 
-    /// The document with the policies.
-    pub(super) fn policies_document(&self) -> Result<Option<Json>, PoliciesError> {
-        let config = self.spec().incoming_auth.authz_config.as_ref();
-        let data = self.policies.as_deref().map(|texts| &**texts);
-        policies(&self.authz, config, data).map_err(|error| error.within("incomingAuth"))
-    }
-
-    /// The policies to enforce.
-    pub(super) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
-        let config = self.spec().incoming_auth.authz_config.as_ref();
-        let within = |error: PoliciesError| error.within("incomingAuth");
-        let document = self.policies_document()?;
-        let is_config_map = self.authz.is_none() && config.is_some_and(|config| config.config_map.is_some());
-        let invalid = |error| match is_config_map {
-            true => PoliciesError::InvalidConfigMap(error),
-            false => PoliciesError::Invalid(vec![error]),
-        };
-        document.as_ref().map(cedar_of).transpose().map_err(|error| within(invalid(error)))
-    }
-
     /// The upstream provider whose tokens policies evaluate, if the spec names one, with the field that does.
     pub(super) fn named_provider(&self) -> Option<(&'static str, &str)> {
         let server = self.auth_server().and_then(|server| server.primary_upstream_provider.as_deref());
-        let inline = self.spec().incoming_auth.authz_config.as_ref();
-        let inline = inline.and_then(|authz| authz.inline.as_ref()?.primary_upstream_provider.as_deref());
+        let inline = self.policies.primary_provider();
         let server = server.map(|name| ("authServerConfig.primaryUpstreamProvider", name));
         let inline = inline.map(|name| ("incomingAuth.authzConfig.inline.primaryUpstreamProvider", name));
         server.or(inline).filter(|(_, name)| !name.is_empty())
@@ -70,7 +41,7 @@ impl Inputs {
 
     /// The part of the configuration file.
     pub(super) fn incoming_auth(&self) -> Result<IncomingAuth, FieldError> {
-        let cedar = self.cedar().map_err(PoliciesError::into_error)?;
+        let cedar = self.policies.cedar().map_err(PoliciesError::into_error)?;
         Ok(IncomingAuth {
             type_: self.spec().incoming_auth.type_.as_str().into(),
             oidc: self.oidc_config().map(|oidc| self.oidc.of_virtual_server(&oidc)),
@@ -90,19 +61,4 @@ impl Inputs {
 /// A field, unless it is empty.
 fn set(text: String) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
-}
-
-/// A virtual MCP server evaluates policies itself, so they must be in Cedar.
-fn cedar_of(document: &Json) -> Result<Cedar, FieldError> {
-    const FIELD: &str = "authzConfig";
-    let invalid = |error: String| FieldError::new(FIELD, error);
-    let document: Value = document.read().map_err(|error| invalid(error.to_string()))?;
-    match Document::read(&document).map_err(|error| invalid(error.to_string()))? {
-        Document::Cedar(cedar) => Ok(cedar),
-        Document::Pdp(_) => Err(invalid(format!(
-            "type {:?} is not supported by a VirtualMCPServer: write policies in Cedar, as {}",
-            AuthzDocument::PDP,
-            AuthzDocument::CEDAR
-        ))),
-    }
 }

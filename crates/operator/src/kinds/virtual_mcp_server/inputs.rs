@@ -8,7 +8,7 @@ use std::{
 use skep_api::{
     auth_server::EmbeddedAuthServer,
     kinds::{
-        EmbeddingServer, MCPAuthzConfig, MCPExternalAuthConfig, MCPGroup, MCPServerEntry, OutgoingAuthSource,
+        EmbeddingServer, MCPExternalAuthConfig, MCPGroup, MCPServerEntry, OutgoingAuthSource,
         VirtualMCPCompositeToolDefinition, VirtualMCPServer, VirtualMCPServerSpec,
     },
     refs::{OidcConfigRef, SecretKeyRef, TelemetryConfigRef, ToolConfigRef},
@@ -21,10 +21,10 @@ use skep_world::{ReadError, Reader};
 use super::backends::{Member, members};
 use crate::{
     build::Identity,
-    config_refs::{self, ConfigRef, ca_bundle::CaBundle},
+    config_refs::{self, ConfigRef, authz::Policies, ca_bundle::CaBundle},
     proxy_workload::{LivePod, live_config, live_pods},
     resources::{
-        ConfigMaps, Deployments, Keys, PlatformSecrets, ResolvedRef, Secrets, Texts,
+        ConfigMaps, Deployments, Keys, PlatformSecrets, ResolvedRef, Secrets,
         facts::{ConfigFacts, DeploymentFacts, PodFacts},
         kind_of, missing_key,
     },
@@ -43,7 +43,7 @@ pub struct Inputs {
     /// The group's members: MCPServers, then MCPRemoteProxies, then MCPServerEntries, each sorted by name.
     pub(super) members: Vec<Member>,
     pub(super) oidc: ConfigRef<OidcConfigRef>,
-    pub(super) authz: Option<ResolvedRef<MCPAuthzConfig>>,
+    pub(super) policies: Policies,
     pub(super) telemetry: ConfigRef<TelemetryConfigRef>,
     pub(super) embedding: Option<ResolvedRef<EmbeddingServer>>,
     /// In the order of the spec.
@@ -52,8 +52,6 @@ pub struct Inputs {
     pub(super) tool_configs: BTreeMap<String, ConfigRef<ToolConfigRef>>,
     /// Those that the object refers to, and those that members refer to.
     pub(super) external_auths: BTreeMap<String, ResolvedRef<MCPExternalAuthConfig>>,
-    /// The data of the ConfigMap with policies, if the spec names one that exists.
-    pub(super) policies: Option<Arc<Texts>>,
     /// The Secrets that the pods need, with their keys if they exist.
     secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
     /// The ConfigMaps with the certificates of entries, with their keys if they exist.
@@ -73,23 +71,22 @@ impl Inputs {
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<VirtualMCPServer>(), APP, &object.metadata);
         let (name, spec) = (identity.name.clone(), &object.spec);
-        macro_rules! resolve {
-            ($reference:expr) => {
-                $reference.as_ref().map(|reference| ResolvedRef::resolve(reader, &reference.name))
-            };
-        }
+        let incoming = &spec.incoming_auth;
+        let embedding = spec.embedding_server_ref.as_ref();
         let members = members(reader, &spec.group_ref.name);
         let composite = spec.config.iter().flat_map(|config| &config.composite_tool_refs);
         let mut inputs = Self {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
-            oidc: ConfigRef::resolve(
-                "incomingAuth.oidcConfigRef",
-                spec.incoming_auth.oidc_config_ref.as_ref(),
+            oidc: ConfigRef::resolve("incomingAuth.oidcConfigRef", incoming.oidc_config_ref.as_ref(), reader),
+            policies: Policies::resolve(
+                "incomingAuth",
+                incoming.authz_config_ref.as_ref(),
+                incoming.authz_config.as_ref(),
                 reader,
-            ),
-            authz: resolve!(spec.incoming_auth.authz_config_ref),
+            )
+            .await?,
             telemetry: ConfigRef::resolve("telemetryConfigRef", spec.telemetry_config_ref.as_ref(), reader),
-            embedding: resolve!(spec.embedding_server_ref),
+            embedding: embedding.map(|server| ResolvedRef::resolve(reader, &server.name)),
             composite_tools: composite
                 .map(|reference| ResolvedRef::resolve(reader, &reference.name))
                 .collect(),
@@ -97,7 +94,6 @@ impl Inputs {
             external_auths: external_auths(spec, &members)
                 .map(|name| (name.to_owned(), ResolvedRef::resolve(reader, name)))
                 .collect(),
-            policies: None,
             secrets: HashMap::new(),
             certificates: HashMap::new(),
             platform_secrets: PlatformSecrets::read(reader, [account(&name)]),
@@ -109,10 +105,6 @@ impl Inputs {
             settings,
             object: object.clone(),
         };
-        let policies = inputs.spec().incoming_auth.authz_config.as_ref();
-        if let Some(source) = policies.and_then(|policies| policies.config_map.as_ref()) {
-            inputs.policies = reader.content::<Texts>(&source.name).await?;
-        }
         let bundles = inputs.members.iter().filter_map(Member::entry);
         let bundles = bundles.filter_map(|(_, entry)| CaBundle::new(entry.spec.ca_bundle_ref.as_ref()));
         let bundles: Vec<String> = bundles.map(|bundle| bundle.config_map.to_owned()).collect();

@@ -20,7 +20,7 @@ use skep_config::ports;
 use super::inputs::Inputs;
 use crate::{
     build::service_url,
-    proxy_workload::{NotReady, PodsState, hash, pods_state, running_message},
+    proxy_workload::{NotReady, PodsState, pods_state, running_message},
     reconcile::{Condition, Outcome},
 };
 
@@ -39,7 +39,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
         url: Some(service_url(&inputs.service(), &inputs.identity.namespace, ports::VMCP.into())),
         replicas: inputs.deployment.as_ref().map(|facts| facts.replicas).filter(|replicas| *replicas > 0),
         selector: Some(inputs.identity.selector()),
-        authz_config_hash: hash(&inputs.authz),
+        authz_config_hash: inputs.policies.hash(),
         oidc_config_hash: inputs.oidc.hash(),
         telemetry_config_hash: inputs.telemetry.hash(),
         // backendCount and discoveredBackends are the pods' own.

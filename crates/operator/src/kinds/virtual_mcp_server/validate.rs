@@ -5,21 +5,20 @@ use std::collections::HashSet;
 use skep_api::{
     conditions::{
         AuthConfigured, AuthServerConfigValidated, AuthzUpstreamSelectionWarning, CompositeToolRefsValidated,
-        EmbeddingServerReady, GroupRefValidated, PodTemplateSpecValid, RateLimitConfigValid, Valid,
+        EmbeddingServerReady, PodTemplateSpecValid, RateLimitConfigValid, Valid,
     },
     events::EventReason,
     kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
     strategy::provider,
-    workload::SessionProvider,
 };
 use skep_config::{FieldError, FieldPath};
 
 use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec, startup};
 use crate::{
-    config_refs::{self, RefReasons},
-    proxy_workload::{PoliciesError, validate as shared},
+    build::validate_patch,
+    config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
     reconcile::{Condition, Problem, Validation},
-    resources::{RefError, object},
+    resources::RefError,
 };
 
 /// All checks. The first problem is the one that the status reports.
@@ -31,36 +30,27 @@ pub(super) fn validate(inputs: &Inputs) -> Validation {
     }
     validation.add(Condition::new(Valid::ValidationSucceeded, "the spec is valid"));
     rate_limits(inputs, &mut validation);
-    shared::pod_template(
+    validate_patch(
         spec.pod_template_spec.as_ref(),
         PodTemplateSpecValid::PodTemplateSpecValid,
         PodTemplateSpecValid::InvalidPodTemplateSpec,
         &mut validation,
     );
-    group(inputs, &mut validation);
+    inputs.group.validate_for_virtual_server(&mut validation);
     composite_tools(inputs, &mut validation);
     embedding(inputs, &mut validation);
     validation.add(inputs.auth_server().map(config_refs::auth_server::identity_synthesized));
-    let is_shared =
-        spec.session_storage.as_ref().is_some_and(|storage| storage.provider == SessionProvider::Redis);
-    validation.add(shared::session_storage(spec.replicas, is_shared));
-    validation.add(shared::auth_server_storage(spec.replicas, inputs.auth_server()));
+    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+    validation.add(inputs.auth_server().and_then(|server| storage_warning(server, spec.replicas)));
     inputs.oidc.validate(&mut validation);
-    shared::authz("incomingAuth.authzConfigRef", &inputs.authz, &mut validation);
+    inputs.policies.validate_reference(&mut validation);
     inputs.telemetry.validate(&mut validation);
     // Conditions that depend on an unresolved reference are unknown.
-    let is_resolved = inputs.oidc.is_resolved()
-        && spec.incoming_auth.authz_config_ref.is_some() == object(&inputs.authz).is_some();
-    if is_resolved {
+    if inputs.oidc.is_resolved() && inputs.policies.is_resolved() {
         auth_server(inputs, &mut validation);
         authentication(inputs, &mut validation);
     }
-    validation.add(shared::warning_of_policies(
-        "incomingAuth.",
-        &inputs.authz,
-        spec.incoming_auth.authz_config.as_ref(),
-        || inputs.policies_document().ok().flatten(),
-    ));
+    validation.add(inputs.policies.warning());
     // MCPToolConfigs have no condition here: the phase and its message report them.
     let tools = inputs.tool_configs.values();
     tools.for_each(|tools| tools.validate_as(RefReasons::default(), &mut validation));
@@ -83,20 +73,6 @@ fn rate_limits(inputs: &Inputs, validation: &mut Validation) {
     for error in limits.errors() {
         let problem = Problem::new(error.within("config.rateLimiting"));
         validation.fail(problem.reported_as(RateLimitConfigValid::RateLimitConfigInvalid));
-    }
-}
-
-fn group(inputs: &Inputs, validation: &mut Validation) {
-    use GroupRefValidated::{GroupRefNotFound, GroupRefNotReady, GroupRefValid};
-    let name = &inputs.group.name;
-    match inputs.group.checked(|_| Vec::new()) {
-        Err(error) => validation.fail(Problem::of("groupRef", error.message()).reported_as(GroupRefNotFound)),
-        Ok(group) if shared::is_failed(group) => {
-            let problem = Problem::of("groupRef", format!("MCPGroup {name} is not ready"));
-            validation.fail(problem.reported_as(GroupRefNotReady).transient());
-        }
-        Ok(_) => validation
-            .add(Condition::new(GroupRefValid, format!("the members of MCPGroup {name} are served"))),
     }
 }
 
@@ -215,7 +191,7 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
             validation.fail(problem.published_as(EventReason::SecretValidationFailed));
         }
     }
-    match inputs.cedar() {
+    match inputs.policies.cedar() {
         Ok(_) => validation.add(Condition::new(AuthValid, "callers are authenticated as specified")),
         Err(PoliciesError::MissingConfigMap(error)) => {
             validation.fail(Problem::new(error).reported_as(AuthzConfigMapNotFound).transient());

@@ -1,0 +1,227 @@
+//! The policies of a workload: of the MCPAuthzConfig that it refers to, of its spec, or of a ConfigMap that this names.
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ConfigMap;
+use serde_json::Value;
+use skep_api::{
+    authz::{AuthzConfig, AuthzConfigMap, InlineAuthz},
+    conditions::{AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored as ProviderIgnored},
+    refs::AuthzConfigRef,
+};
+use skep_authz::Document;
+use skep_config::{
+    FieldError, FieldPath, Json, labels, paths,
+    run_config::{AuthzDocument, Cedar},
+};
+use skep_world::{ReadError, Reader};
+
+use super::{add_volumes, config_map_document, document, inline_document, inline_file, warning};
+use crate::{
+    build::{Identity, Volumes},
+    config_refs::{ConfigRef, RefReasons},
+    reconcile::{BuildError, Condition, Validation},
+    resources::Texts,
+};
+
+/// The policies of a workload, if it has any.
+pub(crate) struct Policies {
+    /// The field that `authzConfigRef` and `authzConfig` are part of. Empty for the spec.
+    parent: &'static str,
+    reference: ConfigRef<AuthzConfigRef>,
+    config: Option<AuthzConfig>,
+    /// The data of the ConfigMap, if the spec names one that exists.
+    data: Option<Arc<Texts>>,
+}
+
+/// Why there are no policies to enforce.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum PoliciesError {
+    /// The ConfigMap does not exist.
+    MissingConfigMap(FieldError),
+    /// The ConfigMap does not hold valid policies.
+    InvalidConfigMap(FieldError),
+    /// Policies in the spec, or in an MCPAuthzConfig, are invalid: every mistake.
+    Invalid(Vec<FieldError>),
+}
+
+impl PoliciesError {
+    pub(crate) fn into_errors(self) -> Vec<FieldError> {
+        match self {
+            Self::MissingConfigMap(error) | Self::InvalidConfigMap(error) => vec![error],
+            Self::Invalid(errors) => errors,
+        }
+    }
+
+    /// The first of all mistakes.
+    pub(crate) fn into_error(self) -> FieldError {
+        let first = self.into_errors().into_iter().next();
+        first.unwrap_or_else(|| FieldError::new("authzConfig", "the policies are invalid"))
+    }
+
+    fn within(self, parent: &'static str) -> Self {
+        match self {
+            Self::MissingConfigMap(error) => Self::MissingConfigMap(error.within(parent)),
+            Self::InvalidConfigMap(error) => Self::InvalidConfigMap(error.within(parent)),
+            Self::Invalid(errors) => {
+                Self::Invalid(errors.into_iter().map(|error| error.within(parent)).collect())
+            }
+        }
+    }
+}
+
+impl Policies {
+    /// Looks the MCPAuthzConfig and the ConfigMap up.
+    pub(crate) async fn resolve(
+        parent: &'static str,
+        field: Option<&AuthzConfigRef>,
+        config: Option<&AuthzConfig>,
+        reader: &mut Reader,
+    ) -> Result<Self, ReadError> {
+        let path = FieldPath::from(parent).join("authzConfigRef");
+        let source = config.and_then(|config| config.config_map.as_ref());
+        Ok(Self {
+            parent,
+            reference: ConfigRef::resolve(path, field, reader),
+            data: match source {
+                Some(source) => reader.content(&source.name).await?,
+                None => None,
+            },
+            config: config.cloned(),
+        })
+    }
+
+    /// Whether the spec names no MCPAuthzConfig, or one that exists.
+    pub(crate) fn is_resolved(&self) -> bool {
+        self.reference.is_resolved()
+    }
+
+    /// The hash of the MCPAuthzConfig that is in use.
+    pub(crate) fn hash(&self) -> Option<String> {
+        self.reference.hash()
+    }
+
+    /// Adds the condition about the MCPAuthzConfig, or its problem.
+    pub(crate) fn validate_reference(&self, validation: &mut Validation) {
+        use AuthzConfigRefValidated::{AuthzConfigRefNotFound, AuthzConfigRefNotValid, AuthzConfigRefValid};
+        let reasons = RefReasons::new(AuthzConfigRefValid, AuthzConfigRefNotFound, AuthzConfigRefNotValid);
+        self.reference.validate_as(reasons, validation);
+    }
+
+    /// The mistakes of policies in the spec or in the ConfigMap. An MCPAuthzConfig has a separate condition.
+    pub(crate) fn check(&self) -> Result<(), PoliciesError> {
+        if self.reference.is_set() { Ok(()) } else { self.document().map(drop) }
+    }
+
+    /// The document with the policies.
+    pub(crate) fn document(&self) -> Result<Option<Json>, PoliciesError> {
+        self.local_document().map_err(|error| error.within(self.parent))
+    }
+
+    fn local_document(&self) -> Result<Option<Json>, PoliciesError> {
+        const FIELD: &str = "authzConfig.configMap";
+        if let Some(authz) = self.reference.config() {
+            let invalid = |error: FieldError| PoliciesError::Invalid(vec![error.within("authzConfigRef")]);
+            return document(&authz.spec).map(Some).map_err(invalid);
+        }
+        let Some(config) = &self.config else { return Ok(None) };
+        if config.inline.is_some() {
+            return inline_document(config).map(Some).map_err(PoliciesError::Invalid);
+        }
+        let Some(source) = &config.config_map else { return Ok(None) };
+        let Some(data) = &self.data else {
+            let message = format!("ConfigMap {} does not exist: create it", source.name);
+            return Err(PoliciesError::MissingConfigMap(FieldError::new(FIELD, message)));
+        };
+        let Some(text) = data.get(source.key()) else {
+            let message = format!("ConfigMap {} has no key {}: add it", source.name, source.key());
+            return Err(PoliciesError::InvalidConfigMap(FieldError::new(FIELD, message)));
+        };
+        config_map_document(config, text).map(Some).map_err(PoliciesError::InvalidConfigMap)
+    }
+
+    /// The policies for a virtual MCP server, which evaluates them itself, so they must be in Cedar.
+    pub(crate) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
+        let is_config_map = !self.reference.is_set() && self.config_map().is_some();
+        let invalid = |error: FieldError| {
+            let error = error.within(self.parent);
+            match is_config_map {
+                true => PoliciesError::InvalidConfigMap(error),
+                false => PoliciesError::Invalid(vec![error]),
+            }
+        };
+        self.document()?.as_ref().map(cedar).transpose().map_err(invalid)
+    }
+
+    /// The warning about policies in the spec or in the ConfigMap. Those of an MCPAuthzConfig are in its own status.
+    pub(crate) fn warning(&self) -> Option<Condition> {
+        let config = self.config.as_ref().filter(|_| !self.reference.is_set())?;
+        let field = FieldPath::from(self.parent).join("authzConfig");
+        let place = match (&config.inline, &config.config_map) {
+            (None, Some(source)) => format!("{field}.configMap: ConfigMap {}, ", source.name),
+            _ => format!("{field}.inline."),
+        };
+        warning(&place, &self.document().ok()??)
+    }
+
+    /// The warning about an upstream provider that a proxy ignores.
+    pub(crate) fn ignored_provider(&self, identity: &Identity) -> Option<Condition> {
+        self.primary_provider()?;
+        let kind = identity.kind.kind;
+        Some(Condition::new(
+            ProviderIgnored::PrimaryUpstreamProviderIgnored,
+            format!("authzConfig.inline.primaryUpstreamProvider has no effect on an {kind}: remove it"),
+        ))
+    }
+
+    /// The upstream provider that the inline policies name.
+    pub(crate) fn primary_provider(&self) -> Option<&str> {
+        self.inline()?.primary_upstream_provider.as_deref()
+    }
+
+    /// Adds the file with the policies of the spec or of the ConfigMap.
+    pub(crate) fn add_volumes(&self, identity: &Identity, volumes: &mut Volumes) {
+        if let Some(config) = &self.config {
+            add_volumes(config, &inline_config_map(&identity.name), volumes);
+        }
+    }
+
+    /// The ConfigMap with the inline policies.
+    pub(crate) fn inline_config_map(&self, identity: &Identity) -> Result<Option<ConfigMap>, BuildError> {
+        let Some(config) = self.config.as_ref().filter(|config| config.inline.is_some()) else {
+            return Ok(None);
+        };
+        let mut metadata = identity.metadata(inline_config_map(&identity.name));
+        let mut labels = identity.labels();
+        labels.insert(labels::AUTHZ.into(), labels::INLINE.into());
+        metadata.labels = Some(labels);
+        let data = [(paths::AUTHZ_FILE.to_owned(), inline_file(config)?)].into();
+        Ok(Some(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }))
+    }
+
+    fn inline(&self) -> Option<&InlineAuthz> {
+        self.config.as_ref()?.inline.as_ref()
+    }
+
+    fn config_map(&self) -> Option<&AuthzConfigMap> {
+        self.config.as_ref()?.config_map.as_ref()
+    }
+}
+
+/// The name of the ConfigMap with the inline policies of a workload.
+pub(crate) fn inline_config_map(workload: &str) -> String {
+    format!("{workload}-authz-inline")
+}
+
+fn cedar(document: &Json) -> Result<Cedar, FieldError> {
+    let invalid = |error: String| FieldError::new("authzConfig", error);
+    let document: Value = document.read().map_err(|error| invalid(error.to_string()))?;
+    match Document::read(&document).map_err(|error| invalid(error.to_string()))? {
+        Document::Cedar(cedar) => Ok(cedar),
+        Document::Pdp(_) => Err(invalid(format!(
+            "type {:?} is not supported by a VirtualMCPServer: write policies in Cedar, as {}",
+            AuthzDocument::PDP,
+            AuthzDocument::CEDAR
+        ))),
+    }
+}

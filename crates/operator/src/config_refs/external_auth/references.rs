@@ -1,0 +1,235 @@
+//! The MCPExternalAuthConfigs that the workload of a proxy refers to: for its upstream, and for the authorization server
+//! that it runs.
+
+use skep_api::{
+    auth_server::EmbeddedAuthServer,
+    conditions::{AuthServerRefValidated, ExternalAuthConfigValidated, Reason},
+    kinds::{ExternalAuthType, MCPExternalAuthConfig, MCPRemoteProxy},
+    refs::{AuthServerRef, ExternalAuthConfigRef, SecretKeyRef},
+};
+use skep_config::{
+    FieldError, FieldPath, RunConfig,
+    run_config::{Oidc, RemoteAuth},
+};
+use skep_world::Reader;
+
+use super::{aws_sts, token_exchange, variables};
+use crate::{
+    build::{EnvList, Identity, Volumes},
+    config_refs::{ConfigRef, RefReasons, auth_server},
+    reconcile::{Condition, Problem, Validation},
+    resources::kind_of,
+};
+
+const UPSTREAM: &str = "externalAuthConfigRef";
+const SERVER: &str = "authServerRef";
+
+/// Both references. Either may describe the authorization server.
+pub(crate) struct ExternalAuth {
+    pub(crate) upstream: ConfigRef<ExternalAuthConfigRef>,
+    pub(crate) server: ConfigRef<AuthServerRef>,
+}
+
+impl ExternalAuth {
+    pub(crate) fn resolve(
+        upstream: Option<&ExternalAuthConfigRef>,
+        server: Option<&AuthServerRef>,
+        reader: &mut Reader,
+    ) -> Self {
+        Self {
+            upstream: ConfigRef::resolve(UPSTREAM, upstream, reader),
+            server: ConfigRef::resolve(SERVER, server, reader),
+        }
+    }
+
+    /// The authorization server to run.
+    pub(crate) fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
+        self.server.embedded_server().or_else(|| self.upstream.embedded_server())
+    }
+
+    /// The error of two authorization servers: a proxy runs one.
+    pub(crate) fn conflict(&self) -> Option<FieldError> {
+        let both = self.server.embedded_server().is_some() && self.upstream.embedded_server().is_some();
+        let message = "externalAuthConfigRef refers to an authorization server as well: keep one of them";
+        both.then(|| FieldError::new(SERVER, message))
+    }
+
+    /// Adds the condition about the reference for the upstream, or its problem. Kinds differ in the reasons for a valid
+    /// and for a missing configuration.
+    pub(crate) fn validate_upstream(
+        &self,
+        valid: Option<ExternalAuthConfigValidated>,
+        missing: Option<ExternalAuthConfigValidated>,
+        (identity, oidc): (&Identity, Option<&Oidc>),
+        validation: &mut Validation,
+    ) {
+        use ExternalAuthConfigValidated::{
+            InvalidConfig, InvalidExternalAuthConfig, MultiUpstreamNotSupported,
+        };
+        let reasons = RefReasons {
+            valid: valid.map(Into::into),
+            missing: missing.map(Into::into),
+            invalid: Some(InvalidExternalAuthConfig.into()),
+        };
+        let Some((name, config)) = self.upstream.checked(reasons, validation) else { return };
+        match self.server_error(config, identity, oidc) {
+            Some(error) => validation.fail(error.problem(UPSTREAM, MultiUpstreamNotSupported, InvalidConfig)),
+            None => {
+                let message = format!("MCPExternalAuthConfig {name} is valid");
+                validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
+            }
+        }
+    }
+
+    /// Adds the condition about the reference for the authorization server, or its problem.
+    pub(crate) fn validate_server(
+        &self,
+        (identity, oidc): (&Identity, Option<&Oidc>),
+        validation: &mut Validation,
+    ) {
+        use AuthServerRefValidated::{
+            AuthServerRefInvalidConfig, AuthServerRefInvalidType, AuthServerRefNotFound, AuthServerRefValid,
+            MultiUpstreamNotSupported,
+        };
+        let reasons = RefReasons::new(AuthServerRefValid, AuthServerRefNotFound, AuthServerRefInvalidConfig);
+        let Some((name, config)) = self.server.checked(reasons, validation) else { return };
+        if config.spec.type_ != ExternalAuthType::EmbeddedAuthServer {
+            let type_ = config.spec.type_.as_str();
+            let message = format!(
+                "must refer to an MCPExternalAuthConfig of type embeddedAuthServer; {name} is of type {type_}"
+            );
+            return validation.fail(Problem::of(SERVER, message).reported_as(AuthServerRefInvalidType));
+        }
+        match self.server_error(config, identity, oidc) {
+            Some(error) => {
+                validation.fail(error.problem(SERVER, MultiUpstreamNotSupported, AuthServerRefInvalidConfig));
+            }
+            None => {
+                let message = format!("the authorization server of MCPExternalAuthConfig {name} is valid");
+                validation.add(Condition::new(AuthServerRefValid, message));
+            }
+        }
+    }
+
+    fn server_error(
+        &self,
+        config: &MCPExternalAuthConfig,
+        identity: &Identity,
+        oidc: Option<&Oidc>,
+    ) -> Option<ServerError> {
+        let server = embedded_server(config)?;
+        if let Some(error) = auth_server::check_single_upstream(server).into_iter().next() {
+            return Some(ServerError::Upstreams(error));
+        }
+        // Both references of an MCPRemoteProxy are valid, and it has another condition for the conflict.
+        let conflict = self.conflict().filter(|_| identity.kind != kind_of::<MCPRemoteProxy>());
+        let error = conflict.or_else(|| auth_server::auth_server(server, oidc, identity).err())?;
+        Some(ServerError::Config(error))
+    }
+
+    /// Adds how the proxy authenticates to its upstream, and the authorization server that it runs. Secrets are in the
+    /// environment: see [`add_env`](Self::add_env).
+    pub(crate) fn add_to(&self, run_config: &mut RunConfig, identity: &Identity) -> Result<(), FieldError> {
+        if let Some(server) = self.embedded_server() {
+            let oidc = run_config.oidc_config.as_ref();
+            let server = auth_server::auth_server(server, oidc, identity)?;
+            if let Some(oidc) = &mut run_config.oidc_config {
+                auth_server::announce_scopes(&server, oidc);
+            }
+            run_config.embedded_auth_server_config = Some(server);
+        }
+        self.upstream.add_to(run_config);
+        Ok(())
+    }
+
+    /// Adds the secrets that the proxy presents to its upstream.
+    pub(crate) fn add_env(&self, list: &mut EnvList) {
+        self.upstream.add_env(list);
+    }
+
+    /// Adds the variables of the authorization server.
+    pub(crate) fn add_server_env(&self, list: &mut EnvList) {
+        if let Some(server) = self.embedded_server() {
+            auth_server::add_env(server, list);
+        }
+    }
+
+    /// Adds the files of the authorization server.
+    pub(crate) fn add_volumes(&self, volumes: &mut Volumes) {
+        if let Some(server) = self.embedded_server() {
+            auth_server::add_volumes(server, volumes);
+        }
+    }
+
+    /// The Secret keys that the proxy needs, each with the field that refers to it.
+    pub(crate) fn secrets(&self) -> impl Iterator<Item = (FieldPath, &SecretKeyRef)> {
+        let upstream = self.upstream.secrets().map(|secret| (UPSTREAM.into(), secret));
+        let field = if self.server.is_set() { SERVER } else { UPSTREAM };
+        let server = self.embedded_server().map(auth_server::secrets).unwrap_or_default();
+        upstream.chain(server.into_iter().map(move |(_, secret)| (field.into(), secret)))
+    }
+}
+
+/// Why an authorization server that is valid by itself cannot run on an object.
+enum ServerError {
+    /// A proxy for one server supports one upstream provider.
+    Upstreams(FieldError),
+    /// It does not fit the rest of the object.
+    Config(FieldError),
+}
+
+impl ServerError {
+    fn problem(
+        self,
+        field: &'static str,
+        upstreams: impl Into<Reason>,
+        config: impl Into<Reason>,
+    ) -> Problem {
+        match self {
+            Self::Upstreams(error) => Problem::new(error.within(field)).reported_as(upstreams),
+            Self::Config(error) => Problem::new(error).reported_as(config),
+        }
+    }
+}
+
+impl ConfigRef<AuthServerRef> {
+    fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
+        self.config().and_then(embedded_server)
+    }
+}
+
+impl ConfigRef<ExternalAuthConfigRef> {
+    fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
+        self.config().and_then(embedded_server)
+    }
+
+    /// Types that only virtual MCP servers support add nothing.
+    pub(in crate::config_refs) fn add_to(&self, run_config: &mut RunConfig) {
+        let Some(config) = self.config() else { return };
+        let bearer = config.spec.bearer_token.as_ref();
+        run_config.token_exchange_config = config.spec.token_exchange.as_ref().map(token_exchange);
+        run_config.remote_auth_config =
+            bearer.map(|bearer| RemoteAuth::with_bearer_token(&bearer.token_secret_ref.name));
+        run_config.aws_sts_config = config.spec.aws_sts.as_ref().map(aws_sts);
+    }
+
+    pub(in crate::config_refs) fn add_env(&self, list: &mut EnvList) {
+        for (name, secret) in self.variables() {
+            list.set_from_secret(name, secret);
+        }
+    }
+
+    pub(super) fn secrets(&self) -> impl Iterator<Item = &SecretKeyRef> {
+        self.variables().map(|(_, secret)| secret)
+    }
+
+    fn variables(&self) -> impl Iterator<Item = (String, &SecretKeyRef)> {
+        self.config().into_iter().flat_map(|config| variables(&config.spec))
+    }
+}
+
+/// The authorization server that the object describes.
+fn embedded_server(config: &MCPExternalAuthConfig) -> Option<&EmbeddedAuthServer> {
+    let server = config.spec.embedded_auth_server.as_ref();
+    server.filter(|_| config.spec.type_ == ExternalAuthType::EmbeddedAuthServer)
+}
