@@ -23,7 +23,7 @@ use skep_converge::Finalizer;
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    reconcile::{Condition, Controller, Event, Outcome, Problem, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Problem, Resolve, Validate, Validated, Validation},
     resources::{RefError, ResolvedRef, referrers, refresh_referrers},
     settings::Settings,
 };
@@ -72,22 +72,21 @@ impl<K: Config> Inputs<K> {
     }
 }
 
-impl<K: Config> Controller for K {
-    type Inputs = Inputs<K>;
-
-    const FINALIZER: Option<Finalizer> = Some(K::CONFIG_FINALIZER);
-    const BLOCKS_DELETION: bool = true;
-
-    async fn resolve(object: Arc<K>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Inputs<K>, ReadError> {
+impl<K: Config> Resolve<K> for Inputs<K> {
+    async fn resolve(object: Arc<K>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Self, ReadError> {
         let name = reader.target().name.to_string();
         let referrers = referrers::<K>(reader, &name);
         let spec = json!(object.spec());
         let missing = required_keys::missing(&spec, reader).await?;
-        Ok(Inputs { object, referrers, missing })
+        Ok(Self { object, referrers, missing })
     }
+}
 
-    fn validate(inputs: &Inputs<K>) -> Validation {
-        let spec = inputs.object.spec();
+impl<K: Config> Validate for Inputs<K> {
+    type Valid<'a> = ();
+
+    fn validate(&self) -> Validated<()> {
+        let spec = self.object.spec();
         let mut validation = Validation::default();
         let errors = K::check(spec);
         if errors.is_empty() {
@@ -100,10 +99,17 @@ impl<K: Config> Controller for K {
             validation.fail(problem.published_as(EventReason::ConfigInvalid));
         }
         K::further_conditions(spec).into_iter().for_each(|condition| validation.add(condition));
-        validation.add(status::references_resolved(inputs));
-        validation.add(status::deletion_blocked(inputs));
-        validation
+        validation.add(status::references_resolved(self));
+        validation.add(status::deletion_blocked(self));
+        validation.finish(|| Ok(()))
     }
+}
+
+impl<K: Config> Controller for K {
+    type Inputs = Inputs<K>;
+
+    const FINALIZER: Option<Finalizer> = Some(K::CONFIG_FINALIZER);
+    const BLOCKS_DELETION: bool = true;
 
     fn status(inputs: &Inputs<K>, validation: &Validation, _: &Outcome) -> (ConfigStatus, Vec<Condition>) {
         (status::status(inputs, validation), Vec::new())

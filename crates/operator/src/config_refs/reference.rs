@@ -114,13 +114,8 @@ impl<F: ConfigField> ConfigRef<F> {
         validation: &mut Validation,
     ) -> Option<(&str, &F::Kind)> {
         let (_, resolved) = self.target.as_ref()?;
-        match checked(resolved) {
-            Ok(config) => Some((&resolved.name, config)),
-            Err(error) => {
-                validation.fail(reasons.problem(self.path.clone(), &error));
-                None
-            }
-        }
+        let config = checked(resolved).map_err(|error| reasons.problem(self.path.clone(), &error));
+        Some((&resolved.name, validation.ok(config)?))
     }
 }
 

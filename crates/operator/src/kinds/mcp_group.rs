@@ -11,7 +11,7 @@ use skep_converge::Finalizer;
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    reconcile::{Condition, Controller, Outcome, Validation},
+    reconcile::{Condition, Controller, Outcome, Resolve, Validate, Validated, Validation},
     resources::{Custom, listed, reference_key},
     settings::Settings,
 };
@@ -23,28 +23,34 @@ pub struct Inputs {
     entries: Vec<String>,
 }
 
+impl Resolve<MCPGroup> for Inputs {
+    async fn resolve(_: Arc<MCPGroup>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Self, ReadError> {
+        let key = reference_key::<MCPGroup>(&reader.target().name);
+        Ok(Self {
+            servers: reader.members::<Custom<MCPServer>>(&key),
+            remote_proxies: reader.members::<Custom<MCPRemoteProxy>>(&key),
+            entries: reader.members::<Custom<MCPServerEntry>>(&key),
+        })
+    }
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ();
+
+    fn validate(&self) -> Validated<()> {
+        let message = "the members are the objects that refer to this group";
+        let mut validation = Validation::default();
+        validation.add(Condition::new(MCPServersChecked::ListMCPServersCheckSucceeded, message));
+        validation.finish(|| Ok(()))
+    }
+}
+
 impl Controller for MCPGroup {
     type Inputs = Inputs;
 
     /// Members are notified of the deletion of their group, so it need not wait for them.
     const FINALIZER: Option<Finalizer> = Some(Finalizer(GROUP_FINALIZER));
     const ADDS_FINALIZER: bool = false;
-
-    async fn resolve(_: Arc<Self>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Inputs, ReadError> {
-        let key = reference_key::<Self>(&reader.target().name);
-        Ok(Inputs {
-            servers: reader.members::<Custom<MCPServer>>(&key),
-            remote_proxies: reader.members::<Custom<MCPRemoteProxy>>(&key),
-            entries: reader.members::<Custom<MCPServerEntry>>(&key),
-        })
-    }
-
-    fn validate(_: &Inputs) -> Validation {
-        let message = "the members are the objects that refer to this group";
-        let mut validation = Validation::default();
-        validation.add(Condition::new(MCPServersChecked::ListMCPServersCheckSucceeded, message));
-        validation
-    }
 
     fn status(inputs: &Inputs, _: &Validation, _: &Outcome) -> (MCPGroupStatus, Vec<Condition>) {
         let count = |names: &[String]| i32::try_from(names.len()).ok().filter(|count| *count > 0);

@@ -14,7 +14,7 @@ use skep_workflow::Cause;
 use skep_world::{ReadError, Reader};
 
 use crate::{
-    reconcile::{Condition, Controller, Event, Outcome, Problem, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Problem, Resolve, Validate, Validated, Validation},
     resources::{Custom, reference_key},
     settings::Settings,
 };
@@ -25,21 +25,27 @@ pub struct Inputs {
     referrers: Vec<String>,
 }
 
-/// A definition has no children: VirtualMCPServers read it themselves.
-impl Controller for VirtualMCPCompositeToolDefinition {
-    type Inputs = Inputs;
-
-    async fn resolve(object: Arc<Self>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Inputs, ReadError> {
-        let key = reference_key::<Self>(&reader.target().name);
-        Ok(Inputs { object, referrers: reader.members::<Custom<VirtualMCPServer>>(&key) })
+impl Resolve<VirtualMCPCompositeToolDefinition> for Inputs {
+    async fn resolve(
+        object: Arc<VirtualMCPCompositeToolDefinition>,
+        _: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Self, ReadError> {
+        let key = reference_key::<VirtualMCPCompositeToolDefinition>(&reader.target().name);
+        Ok(Self { object, referrers: reader.members::<Custom<VirtualMCPServer>>(&key) })
     }
+}
 
-    fn validate(inputs: &Inputs) -> Validation {
+impl Validate for Inputs {
+    /// A definition has no children: VirtualMCPServers read it themselves.
+    type Valid<'a> = ();
+
+    fn validate(&self) -> Validated<()> {
         let mut validation = Validation::default();
-        let errors = skep_workflow::check(&inputs.object.spec.tool);
+        let errors = skep_workflow::check(&self.object.spec.tool);
         let Some(first) = errors.first() else {
             validation.add(Condition::new(WorkflowValidated::ValidationSuccess, "the workflow is valid"));
-            return validation;
+            return validation.finish(|| Ok(()));
         };
         let message = match errors.len() - 1 {
             0 => first.error.to_string(),
@@ -56,8 +62,12 @@ impl Controller for VirtualMCPCompositeToolDefinition {
             let problem = Problem::new(error.error).reported_as(reason);
             validation.fail(problem.published_as(EventReason::WorkflowInvalid));
         }
-        validation
+        validation.finish(|| Ok(()))
     }
+}
+
+impl Controller for VirtualMCPCompositeToolDefinition {
+    type Inputs = Inputs;
 
     fn status(
         inputs: &Inputs,

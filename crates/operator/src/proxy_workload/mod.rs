@@ -16,4 +16,5 @@ pub(crate) use container::add_defaults;
 pub(crate) use events::rollout;
 pub(crate) use inputs::{LivePod, ProxyWorkload, live_config, live_pods};
 pub(crate) use reported::{not_serving, reported_by_proxy};
+pub(crate) use run_config::ValidParts;
 pub(crate) use status::{NotReady, PodsState, ProxyStatus, not_ready, pods_state, running_message};

@@ -8,7 +8,7 @@ use skep_converge::Child;
 use skep_world::{ReadError, Reader};
 
 use super::{
-    Condition, Controller, Outcome, Problem, Validation,
+    Condition, Controller, Desired, Outcome, Problem, Resolve, Validate, Validation,
     condition::{cut, keep_generation_of_ready, status_conditions},
 };
 use crate::{resources::kind_of, settings::Settings};
@@ -29,13 +29,10 @@ impl<K: Controller> Computed<K> {
         settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let inputs = K::resolve(object.clone(), settings, reader).await?;
-        let validation = K::validate(&inputs);
-        let children = match validation.blocked() {
-            Some(problem) => Err(problem.clone()),
-            None => K::desired(&inputs).map_err(|error| Problem::new(error.0)),
-        };
-        Ok(Self { object, inputs, validation, children })
+        let inputs = K::Inputs::resolve(object.clone(), settings, reader).await?;
+        let (validation, valid) = inputs.validate();
+        let children = valid.and_then(|valid| valid.children().map_err(|error| Problem::new(error.0)));
+        Ok(Self { object, validation, children, inputs })
     }
 
     /// The whole status that the controller owns, and its conditions, with those of the children.

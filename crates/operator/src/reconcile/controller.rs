@@ -8,14 +8,15 @@ use skep_api::{events::EventReason, kinds::ApiKind};
 use skep_converge::{Child, Error, Finalizer, Kind, Meta};
 use skep_world::{ReadError, Reader};
 
-use super::{BuildError, Condition, Event, Outcome, Problem, Validation};
+use super::{BuildError, Condition, Event, Outcome, Problem, Validated, Validation};
 use crate::settings::Settings;
 
-/// A kind that is reconciled, in five steps: `resolve` reads, `validate`, `desired` and `status` compute, and the
-/// [`Reconciler`](super::Reconciler) writes between the last two.
+/// A kind that is reconciled, in five steps. Each but the last gives what only the next one takes: an object is
+/// [resolved](Resolve) to its inputs, these are [validated](Validate), and valid ones have [children](Desired), which the
+/// [`Reconciler`](super::Reconciler) writes. The status reports on all of them.
 pub trait Controller: ApiKind {
-    /// Everything that the computation depends on, looked up once.
-    type Inputs: Send + Sync;
+    /// The inputs of the computation.
+    type Inputs: Resolve<Self> + Validate + Send + Sync;
 
     /// Delays the deletion of an object until what the garbage collector does not find is deleted.
     const FINALIZER: Option<Finalizer> = None;
@@ -25,21 +26,6 @@ pub trait Controller: ApiKind {
     const BLOCKS_DELETION: bool = false;
     /// Whether the object has pods, which keep running while it has problems.
     const HAS_PODS: bool = false;
-
-    /// Looks up everything that the object refers to.
-    fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> impl Future<Output = Result<Self::Inputs, ReadError>> + Send;
-
-    /// The conditions of the object, and the problems that keep it from being applied.
-    fn validate(inputs: &Self::Inputs) -> Validation;
-
-    /// The children of an object without problems, in the order in which they are written.
-    fn desired(_inputs: &Self::Inputs) -> Result<Vec<Child>, BuildError> {
-        Ok(Vec::new())
-    }
 
     /// The status fields that this controller owns, but for `observedGeneration` and `conditions`, and the conditions
     /// that depend on the outcome.
@@ -95,6 +81,40 @@ pub trait Controller: ApiKind {
     /// Lists what might block a deletion again, when nothing in the cache does: a deletion cannot be undone.
     fn refresh(_reader: &Reader) -> impl Future<Output = Result<(), ReadError>> + Send {
         async { Ok(()) }
+    }
+}
+
+/// An object of the kind with everything that its children and status depend on, looked up once.
+pub trait Resolve<K>: Sized {
+    /// Looks up everything that the object refers to.
+    fn resolve(
+        object: Arc<K>,
+        settings: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> impl Future<Output = Result<Self, ReadError>> + Send;
+}
+
+/// Inputs that are validated before children are built of them.
+pub trait Validate {
+    /// Valid inputs, with everything that the validation has built of them.
+    type Valid<'a>: Desired
+    where
+        Self: 'a;
+
+    /// Runs all checks. The first problem is the one that the status reports.
+    fn validate(&self) -> Validated<Self::Valid<'_>>;
+}
+
+/// Valid inputs.
+pub trait Desired {
+    /// The children, in the order in which they are written: the dependencies of pods before the pods.
+    fn children(&self) -> Result<Vec<Child>, BuildError>;
+}
+
+/// A kind without children.
+impl Desired for () {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        Ok(Vec::new())
     }
 }
 

@@ -29,7 +29,7 @@ use crate::{
 };
 pub(crate) use compute::Computed;
 pub use condition::Condition;
-pub use controller::{Actions, Controller};
+pub use controller::{Actions, Controller, Desired, Resolve, Validate};
 pub use event::Event;
 pub(crate) use event::EventPublisher;
 pub use outcome::{BuildError, Outcome, ReconcileError};
@@ -38,7 +38,7 @@ pub use problem::Problem;
 use report::reference;
 pub(crate) use undeclared::undeclared;
 pub use undeclared::{ByKind, UndeclaredField, UndeclaredFields};
-pub use validation::Validation;
+pub use validation::{Validated, Validation};
 
 /// Reconciles objects of one kind.
 pub struct Reconciler<K> {

@@ -1,6 +1,11 @@
 //! The result of validating an object.
 
+use skep_config::FieldError;
+
 use super::{Condition, Problem};
+
+/// A validation, and what it has built if there are no problems. If there are, the first.
+pub type Validated<V> = (Validation, Result<V, Problem>);
 
 /// The conditions of an object that are known before anything is written, and the problems that keep it from being
 /// applied.
@@ -32,9 +37,21 @@ impl Validation {
         self.problems.push(problem);
     }
 
-    /// The problem that is reported first.
-    pub fn blocked(&self) -> Option<&Problem> {
-        self.problems.first()
+    /// The value of a check that passes. The problem of one that fails is added.
+    pub fn ok<V>(&mut self, checked: Result<V, Problem>) -> Option<V> {
+        checked.map_err(|problem| self.fail(problem)).ok()
+    }
+
+    /// Ends the validation. `build` builds what a valid object has; its error is one more problem.
+    pub fn finish<V>(mut self, build: impl FnOnce() -> Result<V, FieldError>) -> Validated<V> {
+        if let Some(first) = self.problems.first().cloned() {
+            return (self, Err(first));
+        }
+        let built = build().map_err(Problem::new);
+        if let Err(problem) = &built {
+            self.fail(problem.clone());
+        }
+        (self, built)
     }
 
     /// The condition of this type.

@@ -1,7 +1,5 @@
 //! The policies of a workload: of the MCPAuthzConfig that it refers to, of its spec, or of a ConfigMap that this names.
 
-use std::sync::Arc;
-
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 use skep_api::{
@@ -30,8 +28,7 @@ pub(crate) struct Policies {
     parent: &'static str,
     reference: ConfigRef<AuthzConfigRef>,
     config: Option<AuthzConfig>,
-    /// The data of the ConfigMap, if the spec names one that exists.
-    data: Option<Arc<Texts>>,
+    document: Result<Option<Json>, PoliciesError>,
 }
 
 /// Why there are no policies to enforce.
@@ -79,16 +76,14 @@ impl Policies {
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let path = FieldPath::from(parent).join("authzConfigRef");
-        let source = config.and_then(|config| config.config_map.as_ref());
-        Ok(Self {
-            parent,
-            reference: ConfigRef::resolve(path, field, reader),
-            data: match source {
-                Some(source) => reader.content(&source.name).await?,
-                None => None,
-            },
-            config: config.cloned(),
-        })
+        let reference = ConfigRef::resolve(path, field, reader);
+        let data = match config.and_then(|config| config.config_map.as_ref()) {
+            Some(source) => reader.content::<Texts>(&source.name).await?,
+            None => None,
+        };
+        let document = whole_document(&reference, config, data.as_deref());
+        let document = document.map_err(|error| error.within(parent));
+        Ok(Self { parent, reference, config: config.cloned(), document })
     }
 
     /// Whether the spec names no MCPAuthzConfig, or one that exists.
@@ -115,29 +110,7 @@ impl Policies {
 
     /// The document with the policies.
     pub(crate) fn document(&self) -> Result<Option<Json>, PoliciesError> {
-        self.local_document().map_err(|error| error.within(self.parent))
-    }
-
-    fn local_document(&self) -> Result<Option<Json>, PoliciesError> {
-        const FIELD: &str = "authzConfig.configMap";
-        if let Some(authz) = self.reference.config() {
-            let invalid = |error: FieldError| PoliciesError::Invalid(vec![error.within("authzConfigRef")]);
-            return document(&authz.spec).map(Some).map_err(invalid);
-        }
-        let Some(config) = &self.config else { return Ok(None) };
-        if config.inline.is_some() {
-            return inline_document(config).map(Some).map_err(PoliciesError::Invalid);
-        }
-        let Some(source) = &config.config_map else { return Ok(None) };
-        let Some(data) = &self.data else {
-            let message = format!("ConfigMap {} does not exist: create it", source.name);
-            return Err(PoliciesError::MissingConfigMap(FieldError::new(FIELD, message)));
-        };
-        let Some(text) = data.get(source.key()) else {
-            let message = format!("ConfigMap {} has no key {}: add it", source.name, source.key());
-            return Err(PoliciesError::InvalidConfigMap(FieldError::new(FIELD, message)));
-        };
-        config_map_document(config, text).map(Some).map_err(PoliciesError::InvalidConfigMap)
+        self.document.clone()
     }
 
     /// The policies for a virtual MCP server, which evaluates them itself, so they must be in Cedar.
@@ -161,7 +134,7 @@ impl Policies {
             (None, Some(source)) => format!("{field}.configMap: ConfigMap {}, ", source.name),
             _ => format!("{field}.inline."),
         };
-        warning(&place, &self.document().ok()??)
+        warning(&place, self.document.as_ref().ok()?.as_ref()?)
     }
 
     /// The warning about an upstream provider that a proxy ignores.
@@ -206,6 +179,33 @@ impl Policies {
     fn config_map(&self) -> Option<&AuthzConfigMap> {
         self.config.as_ref()?.config_map.as_ref()
     }
+}
+
+/// The document with the policies, whose errors have fields of the workload. `data` is that of the ConfigMap, if it exists.
+fn whole_document(
+    reference: &ConfigRef<AuthzConfigRef>,
+    config: Option<&AuthzConfig>,
+    data: Option<&Texts>,
+) -> Result<Option<Json>, PoliciesError> {
+    const FIELD: &str = "authzConfig.configMap";
+    if let Some(authz) = reference.config() {
+        let invalid = |error: FieldError| PoliciesError::Invalid(vec![error.within("authzConfigRef")]);
+        return document(&authz.spec).map(Some).map_err(invalid);
+    }
+    let Some(config) = config else { return Ok(None) };
+    if config.inline.is_some() {
+        return inline_document(config).map(Some).map_err(PoliciesError::Invalid);
+    }
+    let Some(source) = &config.config_map else { return Ok(None) };
+    let Some(data) = data else {
+        let message = format!("ConfigMap {} does not exist: create it", source.name);
+        return Err(PoliciesError::MissingConfigMap(FieldError::new(FIELD, message)));
+    };
+    let Some(text) = data.get(source.key()) else {
+        let message = format!("ConfigMap {} has no key {}: add it", source.name, source.key());
+        return Err(PoliciesError::InvalidConfigMap(FieldError::new(FIELD, message)));
+    };
+    config_map_document(config, text).map(Some).map_err(PoliciesError::InvalidConfigMap)
 }
 
 /// The name of the ConfigMap with the inline policies of a workload.

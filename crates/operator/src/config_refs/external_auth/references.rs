@@ -8,7 +8,7 @@ use skep_api::{
     refs::{AuthServerRef, ExternalAuthConfigRef, SecretKeyRef},
 };
 use skep_config::{
-    FieldError, FieldPath, RunConfig,
+    AuthServer, FieldError, FieldPath, RunConfig,
     run_config::{Oidc, RemoteAuth},
 };
 use skep_world::Reader;
@@ -54,15 +54,15 @@ impl ExternalAuth {
         both.then(|| FieldError::new(SERVER, message))
     }
 
-    /// Adds the condition about the reference for the upstream, or its problem. Kinds differ in the reasons for a valid
-    /// and for a missing configuration.
+    /// Adds the condition about the reference for the upstream, or its problem, and builds the authorization server that
+    /// the configuration describes. Kinds differ in the reasons for a valid and for a missing configuration.
     pub(crate) fn validate_upstream(
         &self,
         valid: Option<ExternalAuthConfigValidated>,
         missing: Option<ExternalAuthConfigValidated>,
         (identity, oidc): (&Identity, Option<&Oidc>),
         validation: &mut Validation,
-    ) {
+    ) -> Option<AuthServer> {
         use ExternalAuthConfigValidated::{
             InvalidConfig, InvalidExternalAuthConfig, MultiUpstreamNotSupported,
         };
@@ -71,75 +71,68 @@ impl ExternalAuth {
             missing: missing.map(Into::into),
             invalid: Some(InvalidExternalAuthConfig.into()),
         };
-        let Some((name, config)) = self.upstream.checked(reasons, validation) else { return };
-        match self.server_error(config, identity, oidc) {
-            Some(error) => validation.fail(error.problem(UPSTREAM, MultiUpstreamNotSupported, InvalidConfig)),
-            None => {
-                let message = format!("MCPExternalAuthConfig {name} is valid");
-                validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
-            }
-        }
+        let (name, config) = self.upstream.checked(reasons, validation)?;
+        let server = self.build_server(config, identity, oidc);
+        let server = validation
+            .ok(server.map_err(|error| error.problem(UPSTREAM, MultiUpstreamNotSupported, InvalidConfig)))?;
+        let message = format!("MCPExternalAuthConfig {name} is valid");
+        validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
+        server
     }
 
-    /// Adds the condition about the reference for the authorization server, or its problem.
+    /// Adds the condition about the reference for the authorization server, or its problem, and builds the server.
     pub(crate) fn validate_server(
         &self,
         (identity, oidc): (&Identity, Option<&Oidc>),
         validation: &mut Validation,
-    ) {
+    ) -> Option<AuthServer> {
         use AuthServerRefValidated::{
             AuthServerRefInvalidConfig, AuthServerRefInvalidType, AuthServerRefNotFound, AuthServerRefValid,
             MultiUpstreamNotSupported,
         };
         let reasons = RefReasons::new(AuthServerRefValid, AuthServerRefNotFound, AuthServerRefInvalidConfig);
-        let Some((name, config)) = self.server.checked(reasons, validation) else { return };
+        let (name, config) = self.server.checked(reasons, validation)?;
         if config.spec.type_ != ExternalAuthType::EmbeddedAuthServer {
             let type_ = config.spec.type_.as_str();
             let message = format!(
                 "must refer to an MCPExternalAuthConfig of type embeddedAuthServer; {name} is of type {type_}"
             );
-            return validation.fail(Problem::of(SERVER, message).reported_as(AuthServerRefInvalidType));
+            validation.fail(Problem::of(SERVER, message).reported_as(AuthServerRefInvalidType));
+            return None;
         }
-        match self.server_error(config, identity, oidc) {
-            Some(error) => {
-                validation.fail(error.problem(SERVER, MultiUpstreamNotSupported, AuthServerRefInvalidConfig));
-            }
-            None => {
-                let message = format!("the authorization server of MCPExternalAuthConfig {name} is valid");
-                validation.add(Condition::new(AuthServerRefValid, message));
-            }
-        }
+        let server = self.build_server(config, identity, oidc);
+        let server = validation.ok(server
+            .map_err(|error| error.problem(SERVER, MultiUpstreamNotSupported, AuthServerRefInvalidConfig)))?;
+        let message = format!("the authorization server of MCPExternalAuthConfig {name} is valid");
+        validation.add(Condition::new(AuthServerRefValid, message));
+        server
     }
 
-    fn server_error(
+    fn build_server(
         &self,
         config: &MCPExternalAuthConfig,
         identity: &Identity,
         oidc: Option<&Oidc>,
-    ) -> Option<ServerError> {
-        let server = embedded_server(config)?;
+    ) -> Result<Option<AuthServer>, ServerError> {
+        let Some(server) = embedded_server(config) else { return Ok(None) };
         if let Some(error) = auth_server::check_single_upstream(server).into_iter().next() {
-            return Some(ServerError::Upstreams(error));
+            return Err(ServerError::Upstreams(error));
         }
         // Both references of an MCPRemoteProxy are valid, and it has another condition for the conflict.
-        let conflict = self.conflict().filter(|_| identity.kind != kind_of::<MCPRemoteProxy>());
-        let error = conflict.or_else(|| auth_server::auth_server(server, oidc, identity).err())?;
-        Some(ServerError::Config(error))
+        if let Some(error) = self.conflict().filter(|_| identity.kind != kind_of::<MCPRemoteProxy>()) {
+            return Err(ServerError::Config(error));
+        }
+        auth_server::auth_server(server, oidc, identity).map(Some).map_err(ServerError::Config)
     }
 
-    /// Adds how the proxy authenticates to its upstream, and the authorization server that it runs. Secrets are in the
-    /// environment: see [`add_env`](Self::add_env).
-    pub(crate) fn add_to(&self, run_config: &mut RunConfig, identity: &Identity) -> Result<(), FieldError> {
-        if let Some(server) = self.embedded_server() {
-            let oidc = run_config.oidc_config.as_ref();
-            let server = auth_server::auth_server(server, oidc, identity)?;
-            if let Some(oidc) = &mut run_config.oidc_config {
-                auth_server::announce_scopes(&server, oidc);
-            }
-            run_config.embedded_auth_server_config = Some(server);
+    /// Adds how the proxy authenticates to its upstream, and the authorization server that validation has built. Secrets
+    /// are in the environment: see [`add_env`](Self::add_env).
+    pub(crate) fn add_to(&self, run_config: &mut RunConfig, server: Option<AuthServer>) {
+        if let (Some(server), Some(oidc)) = (&server, &mut run_config.oidc_config) {
+            auth_server::announce_scopes(server, oidc);
         }
+        run_config.embedded_auth_server_config = server;
         self.upstream.add_to(run_config);
-        Ok(())
     }
 
     /// Adds the secrets that the proxy presents to its upstream.

@@ -14,24 +14,26 @@ use skep_converge::Child;
 use super::{
     cache::{self, claims},
     inputs::Inputs,
+    validate::ValidServer,
 };
 use crate::{
     build::{
         EnvList, added, container_port, http_probe, least_rights, patched, port_service, pull_secrets,
         requirements,
     },
-    reconcile::BuildError,
+    reconcile::{BuildError, Desired},
 };
 
 /// The server's container, as podTemplateSpec names it.
 const CONTAINER: &str = "embedding";
 
-/// The children, in the order in which they are written.
-pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-    Ok(vec![Child::new(&stateful_set(inputs)?)?, Child::new(&service(inputs))?])
+impl Desired for ValidServer<'_> {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        Ok(vec![Child::new(&stateful_set(self))?, Child::new(&service(self.inputs))?])
+    }
 }
 
-fn stateful_set(inputs: &Inputs) -> Result<StatefulSet, BuildError> {
+fn stateful_set(ValidServer { inputs, template }: &ValidServer<'_>) -> StatefulSet {
     let users = overrides(inputs).map(|overrides| &overrides.metadata);
     let mut metadata = inputs.identity.metadata(&inputs.identity.name);
     metadata.labels = added(inputs.labels(), users.map(|users| &users.labels));
@@ -40,11 +42,11 @@ fn stateful_set(inputs: &Inputs) -> Result<StatefulSet, BuildError> {
         replicas: Some(inputs.spec().replicas()),
         selector: LabelSelector { match_labels: Some(inputs.selector()), ..LabelSelector::default() },
         service_name: Some(inputs.identity.name.clone()),
-        template: template(inputs)?,
+        template: template.clone(),
         volume_claim_templates: Some(claims(inputs)),
         ..StatefulSetSpec::default()
     };
-    Ok(StatefulSet { metadata, spec: Some(spec), status: None })
+    StatefulSet { metadata, spec: Some(spec), status: None }
 }
 
 /// The pod template, with the user's patch.

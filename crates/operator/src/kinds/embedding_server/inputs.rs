@@ -8,6 +8,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
+    reconcile::Resolve,
     resources::{Keys, ManagedStatefulSets, Secrets, facts::StatefulSetFacts, kind_of},
     settings::Settings,
 };
@@ -28,10 +29,10 @@ pub struct Inputs {
     pub(super) token_keys: Option<Arc<Keys<Secrets>>>,
 }
 
-impl Inputs {
-    pub(super) async fn resolve(
+impl Resolve<EmbeddingServer> for Inputs {
+    async fn resolve(
         object: Arc<EmbeddingServer>,
-        settings: Arc<Settings>,
+        settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<EmbeddingServer>(), APP, &object.metadata);
@@ -43,10 +44,12 @@ impl Inputs {
             },
             object,
             identity,
-            settings,
+            settings: settings.clone(),
         })
     }
+}
 
+impl Inputs {
     pub(super) fn spec(&self) -> &EmbeddingServerSpec {
         &self.object.spec
     }

@@ -7,17 +7,14 @@ mod inputs;
 mod status;
 mod validate;
 
-use std::sync::Arc;
-
 use skep_api::kinds::{EmbeddingServer, EmbeddingServerStatus};
 use skep_config::annotations::EMBEDDING_SERVER_FINALIZER;
-use skep_converge::{Child, Finalizer, Kind};
-use skep_world::{ReadError, Reader, Watched};
+use skep_converge::{Finalizer, Kind};
+use skep_world::Watched;
 
 use crate::{
-    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Validation},
     resources::{ManagedStatefulSets, Services},
-    settings::Settings,
 };
 use inputs::Inputs;
 
@@ -28,22 +25,6 @@ impl Controller for EmbeddingServer {
     const FINALIZER: Option<Finalizer> = Some(Finalizer(EMBEDDING_SERVER_FINALIZER));
     const ADDS_FINALIZER: bool = false;
     const HAS_PODS: bool = true;
-
-    async fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, settings.clone(), reader).await
-    }
-
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
-
-    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-        desired::children(inputs)
-    }
 
     fn names(name: &str) -> Vec<(Kind, String)> {
         vec![(ManagedStatefulSets::kind(), name.into()), (Services::kind(), name.into())]

@@ -1,5 +1,6 @@
 //! The validation of an EmbeddingServer: checks, each with its condition.
 
+use k8s_openapi::api::core::v1::PodTemplateSpec;
 use skep_api::{
     conditions::{PodTemplateValid, VolumeReady},
     events::EventReason,
@@ -7,30 +8,41 @@ use skep_api::{
 
 use super::{cache, desired::template, inputs::Inputs};
 use crate::{
-    reconcile::{Condition, Problem, Validation},
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::missing_key,
 };
 
-/// All checks. The first problem is the one that the status reports.
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    let mut validation = Validation::default();
-    match template(inputs) {
-        Ok(_) => {
-            validation.add(Condition::new(PodTemplateValid::ValidPodTemplateSpec, "podTemplateSpec is valid"))
+/// A valid EmbeddingServer.
+pub struct ValidServer<'a> {
+    pub(super) inputs: &'a Inputs,
+    /// The pod template, with the user's patch.
+    pub(super) template: PodTemplateSpec,
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ValidServer<'a>;
+
+    fn validate(&self) -> Validated<ValidServer<'_>> {
+        let mut validation = Validation::default();
+        let template = template(self);
+        match &template {
+            Ok(_) => validation
+                .add(Condition::new(PodTemplateValid::ValidPodTemplateSpec, "podTemplateSpec is valid")),
+            Err(error) => {
+                let problem =
+                    Problem::new(error.clone()).reported_as(PodTemplateValid::InvalidPodTemplateSpec);
+                validation.fail(problem.published_as(EventReason::ValidationFailed));
+            }
         }
-        Err(error) => {
-            let problem = Problem::new(error).reported_as(PodTemplateValid::InvalidPodTemplateSpec);
-            validation.fail(problem.published_as(EventReason::ValidationFailed));
+        // A pod would wait forever for a Secret key that does not exist, so the object waits instead.
+        if let Some(secret) = &self.spec().hf_token_secret_ref
+            && let Some(message) = missing_key(secret, self.token_keys.as_deref())
+        {
+            validation.fail(Problem::of("hfTokenSecretRef", message).transient());
         }
+        validation.add(volume(self));
+        validation.finish(|| Ok(ValidServer { inputs: self, template: template? }))
     }
-    // A pod would wait forever for a Secret key that does not exist, so the object waits instead.
-    if let Some(secret) = &inputs.spec().hf_token_secret_ref
-        && let Some(message) = missing_key(secret, inputs.token_keys.as_deref())
-    {
-        validation.fail(Problem::of("hfTokenSecretRef", message).transient());
-    }
-    validation.add(volume(inputs));
-    validation
 }
 
 fn volume(inputs: &Inputs) -> Option<Condition> {

@@ -14,31 +14,33 @@ use super::{
     hash,
     inputs::Inputs,
     pod,
-    validate::{UserPod, user_pod},
+    validate::{UserPod, ValidRegistry},
 };
 use crate::{
     build::{Rules, port_service, pull_secrets, rbac, service_account},
-    reconcile::BuildError,
+    reconcile::{BuildError, Desired},
 };
 
-/// The children, in the order in which they are written: the dependencies of pods before the pods.
-pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-    let user = user_pod(inputs).map_err(BuildError::new)?;
-    let account = inputs.account();
-    let secrets = pull_secrets(&inputs.spec().image_pull_secrets, &inputs.settings.pull_secrets);
-    let mut service_account = service_account(&inputs.identity, &account, secrets, &inputs.platform_secrets);
-    let (mut role, mut binding) = rbac(&inputs.identity, &account, &Rules::REGISTRY, None);
-    for metadata in [&mut service_account.metadata, &mut role.metadata, &mut binding.metadata] {
-        metadata.labels = Some(inputs.labels(&account));
+impl Desired for ValidRegistry<'_> {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        let Self { inputs, user } = self;
+        let account = inputs.account();
+        let secrets = pull_secrets(&inputs.spec().image_pull_secrets, &inputs.settings.pull_secrets);
+        let mut service_account =
+            service_account(&inputs.identity, &account, secrets, &inputs.platform_secrets);
+        let (mut role, mut binding) = rbac(&inputs.identity, &account, &Rules::REGISTRY, None);
+        for metadata in [&mut service_account.metadata, &mut role.metadata, &mut binding.metadata] {
+            metadata.labels = Some(inputs.labels(&account));
+        }
+        Ok(vec![
+            Child::new(&config_map(inputs))?,
+            Child::new(&service_account)?,
+            Child::new(&role)?,
+            Child::new(&binding)?,
+            Child::new(&deployment(inputs, user)?)?,
+            Child::new(&service(inputs))?,
+        ])
     }
-    Ok(vec![
-        Child::new(&config_map(inputs))?,
-        Child::new(&service_account)?,
-        Child::new(&role)?,
-        Child::new(&binding)?,
-        Child::new(&deployment(inputs, &user)?)?,
-        Child::new(&service(inputs))?,
-    ])
 }
 
 fn config_map(inputs: &Inputs) -> ConfigMap {

@@ -8,6 +8,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
+    reconcile::Resolve,
     resources::{Keys, ManagedDeployments, PlatformSecrets, Secrets, facts::ManagedDeploymentFacts, kind_of},
     settings::Settings,
 };
@@ -29,10 +30,10 @@ pub struct Inputs {
     pub(super) pgpass_keys: Option<Arc<Keys<Secrets>>>,
 }
 
-impl Inputs {
-    pub(super) async fn resolve(
+impl Resolve<MCPRegistry> for Inputs {
+    async fn resolve(
         object: Arc<MCPRegistry>,
-        settings: Arc<Settings>,
+        settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<MCPRegistry>(), APP, &object.metadata);
@@ -46,10 +47,12 @@ impl Inputs {
             },
             object,
             identity,
-            settings,
+            settings: settings.clone(),
         })
     }
+}
 
+impl Inputs {
     pub(super) fn spec(&self) -> &MCPRegistrySpec {
         &self.object.spec
     }

@@ -10,17 +10,14 @@ mod status;
 mod template;
 mod validate;
 
-use std::sync::Arc;
-
 use skep_api::kinds::{MCPRegistry, MCPRegistryStatus};
 use skep_config::annotations::REGISTRY_FINALIZER;
-use skep_converge::{Child, Finalizer, Kind};
-use skep_world::{ReadError, Reader, Watched};
+use skep_converge::{Finalizer, Kind};
+use skep_world::Watched;
 
 use crate::{
-    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, ManagedDeployments, RoleBindings, Roles, ServiceAccounts, Services},
-    settings::Settings,
 };
 use inputs::{Inputs, account, config_map, server};
 
@@ -31,22 +28,6 @@ impl Controller for MCPRegistry {
     const FINALIZER: Option<Finalizer> = Some(Finalizer(REGISTRY_FINALIZER));
     const ADDS_FINALIZER: bool = false;
     const HAS_PODS: bool = true;
-
-    async fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, settings.clone(), reader).await
-    }
-
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
-
-    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-        desired::children(inputs)
-    }
 
     fn names(name: &str) -> Vec<(Kind, String)> {
         vec![

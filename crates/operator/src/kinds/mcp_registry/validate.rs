@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     build::check_patch,
-    reconcile::{Condition, Problem, Validation},
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::missing_key,
 };
 
@@ -28,26 +28,33 @@ pub(super) struct UserPod {
     pub(super) mounts: Vec<VolumeMount>,
 }
 
-/// All checks. The first problem is the one that the status reports.
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    let mut validation = Validation::default();
-    let user = match user_pod(inputs) {
-        Ok(user) => user,
-        Err(problem) => {
+/// A valid MCPRegistry.
+pub struct ValidRegistry<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) user: UserPod,
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ValidRegistry<'a>;
+
+    fn validate(&self) -> Validated<ValidRegistry<'_>> {
+        let mut validation = Validation::default();
+        let user = user_pod(self).unwrap_or_else(|problem| {
             validation.fail(problem);
             UserPod::default()
+        });
+        let template = self.spec().pod_template_spec.as_ref();
+        validation.add(
+            template
+                .map(|_| Condition::new(PodTemplateValid::ValidPodTemplateSpec, "podTemplateSpec is valid")),
+        );
+        let errors = volumes(&user).chain(mounts(self, &user)).chain(volume_names(self, &user));
+        for error in errors.chain(mount_paths(self, &user)) {
+            validation.fail(invalid(error));
         }
-    };
-    let template = inputs.spec().pod_template_spec.as_ref();
-    validation.add(
-        template.map(|_| Condition::new(PodTemplateValid::ValidPodTemplateSpec, "podTemplateSpec is valid")),
-    );
-    let errors = volumes(&user).chain(mounts(inputs, &user)).chain(volume_names(inputs, &user));
-    for error in errors.chain(mount_paths(inputs, &user)) {
-        validation.fail(invalid(error));
+        pgpass_secret(self, &mut validation);
+        validation.finish(|| Ok(ValidRegistry { inputs: self, user }))
     }
-    pgpass_secret(inputs, &mut validation);
-    validation
 }
 
 /// A problem of the spec. `Ready` reports it.
@@ -56,7 +63,7 @@ fn invalid(error: FieldError) -> Problem {
 }
 
 /// The user's part of the pod, parsed.
-pub(super) fn user_pod(inputs: &Inputs) -> Result<UserPod, Problem> {
+fn user_pod(inputs: &Inputs) -> Result<UserPod, Problem> {
     let spec = inputs.spec();
     let template = spec.pod_template_spec.as_ref();
     let template = template.map(pod_template).transpose();

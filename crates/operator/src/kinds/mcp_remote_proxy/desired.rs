@@ -7,7 +7,7 @@ use skep_api::kinds::MCPRemoteProxy;
 use skep_config::{env, labels, objects};
 use skep_converge::Child;
 
-use super::{inputs::Inputs, run_config::run_config};
+use super::{inputs::Inputs, validate::ValidProxy};
 use crate::{
     build::{
         EnvList, Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, own_status, rbac, requirements,
@@ -15,35 +15,37 @@ use crate::{
     },
     config_refs,
     proxy_workload::add_defaults,
-    reconcile::BuildError,
+    reconcile::{BuildError, Desired},
 };
 
 /// The image argument, which the proxy of a remote server ignores.
 const NO_IMAGE: &str = "placeholder-for-remote-proxy";
 
-/// The children, in the order in which they are written: the dependencies of pods before the pods.
-pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-    let proxy = &inputs.proxy;
-    let config_map = proxy.run_config_map(&run_config(inputs)?, labels::MCP_REMOTE_PROXY)?;
-    let identity = &proxy.identity;
-    let mut children = Vec::new();
-    if inputs.spec().service_account.is_none() {
-        let runner = inputs.runner();
-        let more = own_status::<MCPRemoteProxy>(&identity.name).into_iter();
-        let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
-        let (role, binding) = rbac(identity, &runner, &Rules::REMOTE, more);
-        let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
-        children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
-        children.push(Child::new(&role)?);
-        children.push(Child::new(&binding)?);
+impl Desired for ValidProxy<'_> {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        let inputs = self.inputs;
+        let proxy = &inputs.proxy;
+        let config_map = proxy.run_config_map(&self.run_config, labels::MCP_REMOTE_PROXY)?;
+        let identity = &proxy.identity;
+        let mut children = Vec::new();
+        if inputs.spec().service_account.is_none() {
+            let runner = inputs.runner();
+            let more = own_status::<MCPRemoteProxy>(&identity.name).into_iter();
+            let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
+            let (role, binding) = rbac(identity, &runner, &Rules::REMOTE, more);
+            let (secrets, platform) = (proxy.pull_secrets(), &inputs.platform_secrets);
+            children.push(Child::new(&service_account(identity, &runner, secrets, platform))?);
+            children.push(Child::new(&role)?);
+            children.push(Child::new(&binding)?);
+        }
+        if let Some(policies) = proxy.policies.inline_config_map(identity)? {
+            children.push(Child::new(&policies)?);
+        }
+        children.push(Child::new(&config_map)?);
+        children.push(Child::new(&deployment(inputs, &config_map)?)?);
+        children.push(Child::new(&proxy.service(&inputs.service()))?);
+        Ok(children)
     }
-    if let Some(policies) = proxy.policies.inline_config_map(identity)? {
-        children.push(Child::new(&policies)?);
-    }
-    children.push(Child::new(&config_map)?);
-    children.push(Child::new(&deployment(inputs, &config_map)?)?);
-    children.push(Child::new(&proxy.service(&inputs.service()))?);
-    Ok(children)
 }
 
 fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, BuildError> {

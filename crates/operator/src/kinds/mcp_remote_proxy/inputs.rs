@@ -6,7 +6,9 @@ use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxySpec};
 use skep_world::{ReadError, Reader};
 
 use super::address::service;
-use crate::{proxy_workload::ProxyWorkload, resources::PlatformSecrets, settings::Settings};
+use crate::{
+    proxy_workload::ProxyWorkload, reconcile::Resolve, resources::PlatformSecrets, settings::Settings,
+};
 
 /// The label `app` of the proxies of MCPRemoteProxies.
 const APP: &str = "mcpremoteproxy";
@@ -21,19 +23,21 @@ pub struct Inputs {
     pub(super) platform_secrets: PlatformSecrets,
 }
 
-impl Inputs {
-    pub(super) async fn resolve(
+impl Resolve<MCPRemoteProxy> for Inputs {
+    async fn resolve(
         object: Arc<MCPRemoteProxy>,
-        settings: Arc<Settings>,
+        settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let headers = object.spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret);
         let secrets = headers.map(|header| (HEADERS.into(), header.value_secret_ref.clone())).collect();
-        let proxy = ProxyWorkload::resolve(object.clone(), APP, secrets, settings, reader).await?;
+        let proxy = ProxyWorkload::resolve(object.clone(), APP, secrets, settings.clone(), reader).await?;
         let platform_secrets = PlatformSecrets::read(reader, [runner(&proxy.identity.name)]);
         Ok(Self { object, proxy, platform_secrets })
     }
+}
 
+impl Inputs {
     pub(super) fn spec(&self) -> &MCPRemoteProxySpec {
         &self.object.spec
     }

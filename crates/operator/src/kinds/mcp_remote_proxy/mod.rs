@@ -7,20 +7,17 @@ mod run_config;
 mod status;
 mod validate;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use skep_api::kinds::{MCPRemoteProxy, MCPRemoteProxyStatus};
 use skep_config::objects;
-use skep_converge::{Child, Kind};
-use skep_world::{ReadError, Reader, Watched};
+use skep_converge::Kind;
+use skep_world::Watched;
 
 use crate::{
     config_refs::authz::inline_config_map,
     proxy_workload::{reported_by_proxy, rollout},
-    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services},
-    settings::Settings,
 };
 use inputs::{Inputs, runner};
 
@@ -29,22 +26,6 @@ impl Controller for MCPRemoteProxy {
     type Inputs = Inputs;
 
     const HAS_PODS: bool = true;
-
-    async fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, settings.clone(), reader).await
-    }
-
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
-
-    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-        desired::children(inputs)
-    }
 
     fn names(name: &str) -> Vec<(Kind, String)> {
         vec![

@@ -7,10 +7,10 @@ use skep_config::{
 };
 
 use super::inputs::Inputs;
-use crate::config_refs;
+use crate::{config_refs, proxy_workload::ValidParts};
 
 /// The RunConfig of the proxy.
-pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
+pub(super) fn run_config(inputs: &Inputs, valid: ValidParts) -> Result<RunConfig, FieldError> {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let name = spec.transport().as_str();
     let (transport, proxy_mode) = match spec.transport() {
@@ -28,7 +28,7 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
         header_forward: headers
             .and_then(|headers| config_refs::header_forward::header_forward(headers, &proxy.identity.name)),
         scaling_config: proxy.session_redis().map(scaling),
-        ..proxy.run_config(name)?
+        ..proxy.run_config(name, valid)
     };
     config.middleware_configs = config_refs::chain::middleware(&config)?;
     Ok(config)

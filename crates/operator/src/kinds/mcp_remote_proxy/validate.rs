@@ -3,7 +3,7 @@
 use skep_api::conditions::{
     AuthConfigured, ConfigurationValid, ExternalAuthConfigValidated, PodTemplateValid, ToolConfigValidated,
 };
-use skep_config::FieldError;
+use skep_config::{FieldError, RunConfig};
 
 use super::{
     inputs::{HEADERS, Inputs},
@@ -12,49 +12,59 @@ use super::{
 use crate::{
     build::validate_patch,
     config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
-    reconcile::{Condition, Problem, Validation},
+    proxy_workload::ValidParts,
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::ResolvedRef,
 };
 
-/// All checks. The first problem is the one that the status reports.
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    use ToolConfigValidated::{ToolConfigInvalid, ToolConfigNotFound, ToolConfigValid};
-    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
-    let oidc = proxy.oidc_config();
-    let mut validation = Validation::default();
-    configuration(inputs, &mut validation);
-    validate_patch(
-        spec.pod_template_spec.as_ref(),
-        PodTemplateValid::ValidPodTemplateSpec,
-        PodTemplateValid::InvalidPodTemplateSpec,
-        &mut validation,
-    );
-    validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
-    validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
-    validation.add(proxy.policies.ignored_provider(&proxy.identity));
-    validation.add(proxy.policies.warning());
-    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
-    let server = proxy.external_auth.embedded_server();
-    validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
-    let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
-    proxy.tools.validate_as(reasons, &mut validation);
-    proxy.telemetry.validate(&mut validation);
-    proxy.external_auth.validate_upstream(
-        Some(ExternalAuthConfigValidated::ExternalAuthConfigValid),
-        Some(ExternalAuthConfigValidated::ExternalAuthConfigNotFound),
-        (&proxy.identity, oidc.as_ref()),
-        &mut validation,
-    );
-    proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
-    proxy.oidc.validate(&mut validation);
-    proxy.policies.validate_reference(&mut validation);
-    proxy.validate_secrets(&mut validation);
-    if validation.problems.is_empty()
-        && let Err(error) = run_config(inputs)
-    {
-        validation.fail(Problem::new(error));
+/// A valid MCPRemoteProxy.
+pub struct ValidProxy<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) run_config: RunConfig,
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ValidProxy<'a>;
+
+    fn validate(&self) -> Validated<ValidProxy<'_>> {
+        use ToolConfigValidated::{ToolConfigInvalid, ToolConfigNotFound, ToolConfigValid};
+        let (spec, proxy) = (self.spec(), &self.proxy);
+        let oidc = proxy.oidc_config();
+        let mut validation = Validation::default();
+        configuration(self, &mut validation);
+        validate_patch(
+            spec.pod_template_spec.as_ref(),
+            PodTemplateValid::ValidPodTemplateSpec,
+            PodTemplateValid::InvalidPodTemplateSpec,
+            &mut validation,
+        );
+        validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
+        validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
+        validation.add(proxy.policies.ignored_provider(&proxy.identity));
+        validation.add(proxy.policies.warning());
+        validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+        let server = proxy.external_auth.embedded_server();
+        validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
+        let reasons = RefReasons::new(ToolConfigValid, ToolConfigNotFound, ToolConfigInvalid);
+        proxy.tools.validate_as(reasons, &mut validation);
+        proxy.telemetry.validate(&mut validation);
+        let upstream = proxy.external_auth.validate_upstream(
+            Some(ExternalAuthConfigValidated::ExternalAuthConfigValid),
+            Some(ExternalAuthConfigValidated::ExternalAuthConfigNotFound),
+            (&proxy.identity, oidc.as_ref()),
+            &mut validation,
+        );
+        let auth_server =
+            proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
+        proxy.oidc.validate(&mut validation);
+        proxy.policies.validate_reference(&mut validation);
+        proxy.validate_secrets(&mut validation);
+        validation.finish(|| {
+            let policies = proxy.policies.document().map_err(PoliciesError::into_error)?;
+            let valid = ValidParts { oidc, auth_server: auth_server.or(upstream), policies };
+            Ok(ValidProxy { inputs: self, run_config: run_config(self, valid)? })
+        })
     }
-    validation
 }
 
 /// Whether the spec by itself can be applied, in one condition.

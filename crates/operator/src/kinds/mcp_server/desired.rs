@@ -13,44 +13,46 @@ use super::{
     container::{environment, volumes},
     inputs::{Inputs, backend_account},
     restart::restarted_at,
-    run_config::run_config,
+    validate::ValidServer,
 };
 use crate::{
     build::{
         Main, Probes, ProxyDeployment, Rules, checksum_of, own_status, pod_patch, rbac, requirements,
         reviews, service_account,
     },
-    reconcile::BuildError,
+    reconcile::{BuildError, Desired},
     resources::StatefulSets,
 };
 
-/// The children, in the order in which they are written: the dependencies of pods before the pods.
-pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-    let proxy = &inputs.proxy;
-    let identity = &proxy.identity;
-    let config_map = proxy.run_config_map(&run_config(inputs)?, labels::MCP_SERVER)?;
-    let runner = inputs.runner();
-    let secrets = proxy.pull_secrets();
-    let more = own_status::<MCPServer>(inputs.name()).into_iter();
-    let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
-    let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, more);
+impl Desired for ValidServer<'_> {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        let inputs = self.inputs;
+        let proxy = &inputs.proxy;
+        let identity = &proxy.identity;
+        let config_map = proxy.run_config_map(&self.run_config, labels::MCP_SERVER)?;
+        let runner = inputs.runner();
+        let secrets = proxy.pull_secrets();
+        let more = own_status::<MCPServer>(inputs.name()).into_iter();
+        let more = more.chain(reviews(proxy.external_auth.embedded_server().is_some()));
+        let (role, binding) = rbac(identity, &runner, &Rules::RUNNER, more);
 
-    let mut children =
-        vec![Child::new(&service_account(identity, &runner, secrets.clone(), &inputs.platform_secrets))?];
-    children.push(Child::new(&role)?);
-    children.push(Child::new(&binding)?);
-    if inputs.spec().service_account.is_none() {
-        let (account, platform) = (backend_account(inputs.name()), &inputs.platform_secrets);
-        children.push(Child::new(&service_account(identity, &account, secrets, platform))?);
+        let mut children =
+            vec![Child::new(&service_account(identity, &runner, secrets.clone(), &inputs.platform_secrets))?];
+        children.push(Child::new(&role)?);
+        children.push(Child::new(&binding)?);
+        if inputs.spec().service_account.is_none() {
+            let (account, platform) = (backend_account(inputs.name()), &inputs.platform_secrets);
+            children.push(Child::new(&service_account(identity, &account, secrets, platform))?);
+        }
+        if let Some(policies) = proxy.policies.inline_config_map(identity)? {
+            children.push(Child::new(&policies)?);
+        }
+        children.push(Child::new(&config_map)?);
+        children.push(Child::new(&deployment(inputs, &config_map)?)?);
+        children.push(Child::new(&proxy.service(&inputs.service()))?);
+        children.extend(adopted_stateful_set(inputs));
+        Ok(children)
     }
-    if let Some(policies) = proxy.policies.inline_config_map(identity)? {
-        children.push(Child::new(&policies)?);
-    }
-    children.push(Child::new(&config_map)?);
-    children.push(Child::new(&deployment(inputs, &config_map)?)?);
-    children.push(Child::new(&proxy.service(&inputs.service()))?);
-    children.extend(adopted_stateful_set(inputs));
-    Ok(children)
 }
 
 fn deployment(inputs: &Inputs, config_map: &ConfigMap) -> Result<Deployment, BuildError> {

@@ -14,6 +14,7 @@ use super::address::service;
 use crate::{
     config_refs::ConfigRef,
     proxy_workload::{LivePod, ProxyWorkload, live_pods},
+    reconcile::Resolve,
     resources::{PlatformSecrets, Services, StatefulSets, facts::PodFacts},
     settings::Settings,
 };
@@ -40,13 +41,13 @@ pub(super) struct LiveServer {
     pub(super) pods: Vec<LivePod>,
 }
 
-impl Inputs {
-    pub(super) async fn resolve(
+impl Resolve<MCPServer> for Inputs {
+    async fn resolve(
         object: Arc<MCPServer>,
-        settings: Arc<Settings>,
+        settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
-        let proxy = ProxyWorkload::resolve(object.clone(), APP, Vec::new(), settings, reader).await?;
+        let proxy = ProxyWorkload::resolve(object.clone(), APP, Vec::new(), settings.clone(), reader).await?;
         let set = reader.get::<StatefulSets>(&proxy.identity.name);
         let server = set.map(|set| LiveServer {
             is_unavailable: set.cached.facts.is_unavailable,
@@ -59,7 +60,9 @@ impl Inputs {
         let taken_services = taken_services(reader, &object.metadata);
         Ok(Self { object, proxy, webhooks, server, platform_secrets, taken_services })
     }
+}
 
+impl Inputs {
     pub(super) fn spec(&self) -> &MCPServerSpec {
         &self.object.spec
     }

@@ -9,20 +9,17 @@ mod run_config;
 mod status;
 mod validate;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use skep_api::kinds::{MCPServer, MCPServerStatus};
 use skep_config::{annotations::MCPSERVER_FINALIZER, objects};
-use skep_converge::{Child, Finalizer, Kind};
-use skep_world::{ReadError, Reader, Watched};
+use skep_converge::{Finalizer, Kind};
+use skep_world::Watched;
 
 use crate::{
     config_refs::authz::inline_config_map,
     proxy_workload::{reported_by_proxy, rollout},
-    reconcile::{Actions, BuildError, Condition, Controller, Event, Outcome, Validation},
+    reconcile::{Actions, Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Roles, ServiceAccounts, Services, StatefulSets},
-    settings::Settings,
 };
 use inputs::{Inputs, backend_account, runner};
 
@@ -31,22 +28,6 @@ impl Controller for MCPServer {
 
     const FINALIZER: Option<Finalizer> = Some(Finalizer(MCPSERVER_FINALIZER));
     const HAS_PODS: bool = true;
-
-    async fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, settings.clone(), reader).await
-    }
-
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
-
-    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-        desired::children(inputs)
-    }
 
     fn status(inputs: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPServerStatus, Vec<Condition>) {
         status::status(inputs, outcome)

@@ -2,17 +2,21 @@
 
 use std::collections::BTreeMap;
 
-use skep_api::kinds::{PermissionProfileType, ProxyMode, Transport};
+use skep_api::kinds::{MCPServerSpec, PermissionProfileType, ProxyMode, Transport};
 use skep_config::{
     FieldError, RunConfig, env, paths,
     run_config::{self, PermissionProfile, Scaling},
 };
 
 use super::inputs::Inputs;
-use crate::config_refs;
+use crate::{config_refs, proxy_workload::ValidParts};
 
 /// The RunConfig of the proxy.
-pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
+pub(super) fn run_config(
+    inputs: &Inputs,
+    valid: ValidParts,
+    permissions: Permissions,
+) -> Result<RunConfig, FieldError> {
     let (spec, proxy) = (inputs.spec(), &inputs.proxy);
     let mut config = RunConfig {
         mcpserver_generation: proxy.generation(),
@@ -25,9 +29,10 @@ pub(super) fn run_config(inputs: &Inputs) -> Result<RunConfig, FieldError> {
         env_vars: env_vars(inputs),
         volumes: volumes(inputs),
         scaling_config: scaling(inputs),
-        ..proxy.run_config(spec.transport().as_str())?
+        permission_profile_name_or_path: permissions.name_or_path,
+        permission_profile: Some(permissions.profile),
+        ..proxy.run_config(spec.transport().as_str(), valid)
     };
-    add_permissions(inputs, &mut config)?;
     if let Some(limits) = &spec.rate_limiting {
         config.rate_limit_config = Some(config_refs::rate_limits::rate_limits(limits));
         config.rate_limit_namespace.clone_from(&proxy.identity.namespace);
@@ -79,20 +84,21 @@ fn volumes(inputs: &Inputs) -> Vec<String> {
         .collect()
 }
 
-/// Adds the permission profile, with the volumes.
-fn add_permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), FieldError> {
-    let spec = inputs.spec();
-    let mut profile = match &spec.permission_profile {
-        None => PermissionProfile::network(),
+/// What the server may do.
+pub(super) struct Permissions {
+    name_or_path: String,
+    profile: PermissionProfile,
+}
+
+/// The permission profile, with the volumes.
+pub(super) fn permissions(spec: &MCPServerSpec) -> Result<Permissions, FieldError> {
+    let (name_or_path, mut profile) = match &spec.permission_profile {
+        None => (String::new(), PermissionProfile::network()),
         Some(profile) if profile.type_.unwrap_or_default() == PermissionProfileType::ConfigMap => {
             let key = profile.key.as_deref().unwrap_or_default();
-            config.permission_profile_name_or_path = format!("{}/{key}", paths::PROFILES_FOLDER);
-            PermissionProfile::network()
+            (format!("{}/{key}", paths::PROFILES_FOLDER), PermissionProfile::network())
         }
-        Some(profile) => {
-            config.permission_profile_name_or_path.clone_from(&profile.name);
-            built_in_profile(&profile.name)?
-        }
+        Some(profile) => (profile.name.clone(), built_in_profile(&profile.name)?),
     };
     for volume in &spec.volumes {
         let mount = format!("{}:{}", volume.host_path, volume.mount_path);
@@ -102,12 +108,11 @@ fn add_permissions(inputs: &Inputs, config: &mut RunConfig) -> Result<(), FieldE
             profile.write.push(mount)
         }
     }
-    config.permission_profile = Some(profile);
-    Ok(())
+    Ok(Permissions { name_or_path, profile })
 }
 
 /// The profile of this name that every proxy has.
-pub(super) fn built_in_profile(name: &str) -> Result<PermissionProfile, FieldError> {
+fn built_in_profile(name: &str) -> Result<PermissionProfile, FieldError> {
     match name {
         "network" => Ok(PermissionProfile::network()),
         "none" => Ok(PermissionProfile::none()),

@@ -2,64 +2,82 @@
 
 use skep_api::{
     conditions::{PodTemplateValid, RateLimitConfigValid, StdioReplicaCapped},
-    kinds::{ExternalAuthType, PermissionProfile, PermissionProfileType, Transport},
+    kinds::{ExternalAuthType, Transport},
 };
+use skep_config::RunConfig;
 
 use super::{
     inputs::Inputs,
-    run_config::{built_in_profile, run_config},
+    run_config::{permissions, run_config},
 };
 use crate::{
     build::validate_patch,
     config_refs::{RefReasons, auth_server::storage_warning, authz::PoliciesError, chain, session_storage},
-    reconcile::{Condition, Problem, Validation},
+    proxy_workload::ValidParts,
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::ResolvedRef,
 };
 
-/// All checks. The first problem is the one that the status reports.
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    let (spec, proxy) = (inputs.spec(), &inputs.proxy);
-    let oidc = proxy.oidc_config();
-    let mut validation = Validation::default();
-    validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
-    validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
-    validation.add(proxy.policies.ignored_provider(&proxy.identity));
-    validation.add(proxy.policies.warning());
-    validation.add(stdio_cap(inputs));
-    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
-    let server = proxy.external_auth.embedded_server();
-    validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
-    rate_limits(inputs, &mut validation);
-    validate_patch(
-        spec.pod_template_spec.as_ref(),
-        PodTemplateValid::ValidPodTemplateSpec,
-        PodTemplateValid::InvalidPodTemplateSpec,
-        &mut validation,
-    );
-    // Tools and webhooks have no condition on an MCPServer: the phase and its message report them.
-    proxy.tools.validate_as(RefReasons::default(), &mut validation);
-    proxy.telemetry.validate(&mut validation);
-    // Only an invalid configuration has a condition; a missing one has the phase and its message.
-    proxy.external_auth.validate_upstream(None, None, (&proxy.identity, oidc.as_ref()), &mut validation);
-    inputs.webhooks.validate_as(RefReasons::default(), &mut validation);
-    proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
-    proxy.oidc.validate(&mut validation);
-    proxy.policies.validate_reference(&mut validation);
-    policies(inputs, &mut validation);
-    permissions(inputs, &mut validation);
-    signatures(inputs, &mut validation);
-    proxy.validate_secrets(&mut validation);
-    for (service, owner) in &inputs.taken_services {
-        let message = format!("needs Service {service}, which belongs to {owner}: rename one of the two");
-        validation.fail(Problem::of("metadata.name", message).transient());
+/// A valid MCPServer.
+pub struct ValidServer<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) run_config: RunConfig,
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ValidServer<'a>;
+
+    fn validate(&self) -> Validated<ValidServer<'_>> {
+        let (spec, proxy) = (self.spec(), &self.proxy);
+        let oidc = proxy.oidc_config();
+        let mut validation = Validation::default();
+        validation.add(proxy.group.as_ref().map(ResolvedRef::membership));
+        validation.add(proxy.oidc.ca_bundle_condition(proxy.certificates.as_deref()));
+        validation.add(proxy.policies.ignored_provider(&proxy.identity));
+        validation.add(proxy.policies.warning());
+        validation.add(stdio_cap(self));
+        validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+        let server = proxy.external_auth.embedded_server();
+        validation.add(server.and_then(|server| storage_warning(server, spec.replicas)));
+        rate_limits(self, &mut validation);
+        validate_patch(
+            spec.pod_template_spec.as_ref(),
+            PodTemplateValid::ValidPodTemplateSpec,
+            PodTemplateValid::InvalidPodTemplateSpec,
+            &mut validation,
+        );
+        // Tools and webhooks have no condition on an MCPServer: the phase and its message report them.
+        proxy.tools.validate_as(RefReasons::default(), &mut validation);
+        proxy.telemetry.validate(&mut validation);
+        // Only an invalid configuration has a condition; a missing one has the phase and its message.
+        let upstream = proxy.external_auth.validate_upstream(
+            None,
+            None,
+            (&proxy.identity, oidc.as_ref()),
+            &mut validation,
+        );
+        self.webhooks.validate_as(RefReasons::default(), &mut validation);
+        let auth_server =
+            proxy.external_auth.validate_server((&proxy.identity, oidc.as_ref()), &mut validation);
+        proxy.oidc.validate(&mut validation);
+        proxy.policies.validate_reference(&mut validation);
+        policies(self, &mut validation);
+        let permissions = permissions(spec);
+        if let Err(error) = &permissions {
+            validation.fail(Problem::new(error.clone()));
+        }
+        signatures(self, &mut validation);
+        proxy.validate_secrets(&mut validation);
+        for (service, owner) in &self.taken_services {
+            let message = format!("needs Service {service}, which belongs to {owner}: rename one of the two");
+            validation.fail(Problem::of("metadata.name", message).transient());
+        }
+        validation.finish(|| {
+            let policies = proxy.policies.document().map_err(PoliciesError::into_error)?;
+            let valid = ValidParts { oidc, auth_server: auth_server.or(upstream), policies };
+            Ok(ValidServer { inputs: self, run_config: run_config(self, valid, permissions?)? })
+        })
     }
-    // What depends on several of these.
-    if validation.problems.is_empty()
-        && let Err(error) = run_config(inputs)
-    {
-        validation.fail(Problem::new(error));
-    }
-    validation
 }
 
 /// Policies in the spec, or in a ConfigMap that it names, have no condition on an MCPServer.
@@ -68,15 +86,6 @@ fn policies(inputs: &Inputs, validation: &mut Validation) {
     let is_missing = matches!(error, PoliciesError::MissingConfigMap(_));
     for error in error.into_errors() {
         validation.fail(Problem { transient: is_missing, ..Problem::new(error) });
-    }
-}
-
-fn permissions(inputs: &Inputs, validation: &mut Validation) {
-    let profile = inputs.spec().permission_profile.as_ref();
-    let is_built_in =
-        |profile: &&PermissionProfile| profile.type_.unwrap_or_default() == PermissionProfileType::Builtin;
-    if let Some(Err(error)) = profile.filter(is_built_in).map(|profile| built_in_profile(&profile.name)) {
-        validation.fail(Problem::new(error));
     }
 }
 

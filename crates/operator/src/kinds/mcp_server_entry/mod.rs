@@ -12,7 +12,7 @@ use skep_world::{ReadError, Reader};
 
 use crate::{
     config_refs::{ConfigRef, ca_bundle::CaBundle},
-    reconcile::{Condition, Controller, Outcome, Validation},
+    reconcile::{Condition, Controller, Outcome, Resolve, Validation},
     resources::{ConfigMaps, Keys, ResolvedRef, Secrets},
     settings::Settings,
 };
@@ -28,14 +28,15 @@ pub struct Inputs {
     secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
 }
 
-/// An entry has no children: virtual servers call the remote server directly.
-impl Controller for MCPServerEntry {
-    type Inputs = Inputs;
-
-    async fn resolve(object: Arc<Self>, _: &Arc<Settings>, reader: &mut Reader) -> Result<Inputs, ReadError> {
+impl Resolve<MCPServerEntry> for Inputs {
+    async fn resolve(
+        object: Arc<MCPServerEntry>,
+        _: &Arc<Settings>,
+        reader: &mut Reader,
+    ) -> Result<Self, ReadError> {
         let spec = &object.spec;
         let auth = spec.external_auth_config_ref.as_ref();
-        let mut inputs = Inputs {
+        let mut inputs = Self {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
             external_auth: ConfigRef::resolve("externalAuthConfigRef", auth, reader),
             certificates: match CaBundle::new(spec.ca_bundle_ref.as_ref()) {
@@ -51,10 +52,10 @@ impl Controller for MCPServerEntry {
         }
         Ok(inputs)
     }
+}
 
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
+impl Controller for MCPServerEntry {
+    type Inputs = Inputs;
 
     fn status(_: &Inputs, _: &Validation, outcome: &Outcome) -> (MCPServerEntryStatus, Vec<Condition>) {
         let phase = match outcome {

@@ -12,27 +12,32 @@ use skep_config::{FieldError, FieldPath};
 use super::Inputs;
 use crate::{
     config_refs::{self, RefReasons, ca_bundle::CaBundle},
-    reconcile::{Condition, Problem, Validation},
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::missing_key,
 };
 
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    let mut validation = Validation::default();
-    remote_url(inputs, &mut validation);
-    inputs.group.validate_for_entry(&mut validation);
-    external_auth(inputs, &mut validation);
-    ca_bundle(inputs, &mut validation);
-    headers(inputs, &mut validation);
-    let problems = &mut validation.problems;
-    for problem in problems.iter_mut() {
-        problem.event = Some(EventReason::ConfigInvalid);
+impl Validate for Inputs {
+    /// An entry has no children: virtual servers call the remote server directly.
+    type Valid<'a> = ();
+
+    fn validate(&self) -> Validated<()> {
+        let mut validation = Validation::default();
+        remote_url(self, &mut validation);
+        self.group.validate_for_entry(&mut validation);
+        external_auth(self, &mut validation);
+        ca_bundle(self, &mut validation);
+        headers(self, &mut validation);
+        let problems = &mut validation.problems;
+        for problem in problems.iter_mut() {
+            problem.event = Some(EventReason::ConfigInvalid);
+        }
+        let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        validation.add(match messages.as_slice() {
+            [] => Condition::new(Valid::ConfigValid, "the entry is valid"),
+            messages => Condition::new(Valid::ConfigInvalid, messages.join("; ")),
+        });
+        validation.finish(|| Ok(()))
     }
-    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    validation.add(match messages.as_slice() {
-        [] => Condition::new(Valid::ConfigValid, "the entry is valid"),
-        messages => Condition::new(Valid::ConfigInvalid, messages.join("; ")),
-    });
-    validation
 }
 
 fn remote_url(inputs: &Inputs, validation: &mut Validation) {

@@ -123,8 +123,7 @@ impl Member {
 
 /// The backends of a server that does not discover them, sorted by name: the members that can be used, and that it can
 /// authenticate to.
-pub(super) fn backends(inputs: &Inputs) -> Vec<Backend> {
-    let auths = BackendAuths::new(inputs);
+pub(super) fn backends(inputs: &Inputs, auths: &BackendAuths) -> Vec<Backend> {
     let members = inputs.members.iter().filter(|member| member.is_usable());
     let members = members.filter(|member| auths.is_usable(member.name()));
     let mut all: Vec<Backend> = members.map(|member| member.backend(inputs)).collect();

@@ -10,9 +10,10 @@ use skep_api::{
     },
     workload::SessionProvider,
 };
+use skep_config::FieldError;
 
 use super::{backend_auth::BackendAuths, backends::backends, inputs::Inputs};
-use crate::{build::service_url, config_refs::session_storage, reconcile::BuildError, resources::object};
+use crate::{build::service_url, config_refs::session_storage, resources::object};
 
 /// The default prefix of tool names.
 const PREFIX_FORMAT: &str = "{workload}_";
@@ -20,13 +21,8 @@ const PREFIX_FORMAT: &str = "{workload}_";
 const HALF_A_MINUTE: &str = "30s";
 const A_MINUTE: &str = "1m0s";
 
-/// The configuration of the server.
-pub(super) fn config(inputs: &Inputs) -> Result<Config, BuildError> {
-    Ok(Config { incoming_auth: Some(inputs.incoming_auth()?), ..config_without_callers(inputs)? })
-}
-
-/// The same without how callers are authenticated, whose mistakes must not hide those of the rest.
-pub(super) fn config_without_callers(inputs: &Inputs) -> Result<Config, BuildError> {
+/// The configuration of the server but for how callers are authenticated, whose mistakes must not hide those of the rest.
+pub(super) fn config_without_callers(inputs: &Inputs, auths: &BackendAuths) -> Result<Config, FieldError> {
     let declared = inputs.config();
     let spec = inputs.spec();
     let source = inputs.source();
@@ -34,11 +30,11 @@ pub(super) fn config_without_callers(inputs: &Inputs) -> Result<Config, BuildErr
         name: Some(inputs.identity.name.clone()),
         group_ref: Some(inputs.group.name.clone()),
         backends: match source {
-            OutgoingAuthSource::Inline => backends(inputs),
+            OutgoingAuthSource::Inline => backends(inputs, auths),
             OutgoingAuthSource::Discovered => declared.backends,
         },
         incoming_auth: None,
-        outgoing_auth: Some(BackendAuths::new(inputs).outgoing_auth(source)),
+        outgoing_auth: Some(auths.outgoing_auth(source)),
         aggregation: Some(aggregation(inputs, declared.aggregation.unwrap_or_default())),
         composite_tools: composite_tools(inputs, declared.composite_tools),
         operational: Some(with_defaults(declared.operational.unwrap_or_default())),
@@ -105,10 +101,11 @@ fn with_defaults(mut operational: Operational) -> Operational {
 }
 
 /// A proxy's telemetry has the same keys.
-fn telemetry(inputs: &Inputs) -> Result<Option<Telemetry>, BuildError> {
+fn telemetry(inputs: &Inputs) -> Result<Option<Telemetry>, FieldError> {
     let Some(telemetry) = inputs.telemetry.telemetry(&inputs.identity) else { return Ok(None) };
-    let value = serde_json::to_value(telemetry).map_err(BuildError::new)?;
-    Telemetry::deserialize(value).map(Some).map_err(BuildError::new)
+    let invalid = |error: serde_json::Error| FieldError::new("telemetryConfigRef", error.to_string());
+    let value = serde_json::to_value(telemetry).map_err(invalid)?;
+    Telemetry::deserialize(value).map(Some).map_err(invalid)
 }
 
 /// An EmbeddingServer enables the search, and overrides a service in the spec.

@@ -25,13 +25,13 @@ pub(super) fn args(inputs: &Inputs) -> Vec<String> {
 }
 
 /// The variables of the server's container.
-pub(super) fn environment(inputs: &Inputs) -> EnvList {
+pub(super) fn environment(inputs: &Inputs, backend_auths: &BackendAuths) -> EnvList {
     let identity = &inputs.identity;
     let mut list = EnvList::default();
     list.set(env::VMCP_NAME, &identity.name);
     list.set(env::VMCP_NAMESPACE, &identity.namespace);
     inputs.oidc.add_env(env::VMCP_OIDC_CLIENT_SECRET, &mut list);
-    for (name, secret) in BackendAuths::new(inputs).variables(inputs) {
+    for (name, secret) in backend_auths.variables(inputs) {
         list.set_from_secret(name, secret);
     }
     add_headers(inputs, &mut list);

@@ -14,51 +14,53 @@ use skep_config::{annotations, fingerprint, labels, objects, paths, ports};
 use skep_converge::Child;
 
 use super::{
-    config::config,
     container::{args, environment, volumes},
     inputs::Inputs,
+    validate::ValidServer,
 };
 use crate::{
     build::{
         Main, Probes, ProxyDeployment, Rules, Volumes, checksum_of, config_map, proxy_service, pull_secrets,
         rbac, reviews, service_account,
     },
-    reconcile::BuildError,
+    reconcile::{BuildError, Desired},
 };
 
-/// The children, in the order in which they are written: the dependencies of pods before the pods.
-pub(super) fn children(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-    let (spec, identity) = (inputs.spec(), &inputs.identity);
-    let files = files(inputs)?;
-    let pull_secrets = pull_secrets(&spec.image_pull_secrets, &inputs.settings.pull_secrets);
-    let mut children = Vec::new();
-    if spec.service_account.is_none() {
-        let account = inputs.account();
-        let rules = match inputs.source() {
-            OutgoingAuthSource::Discovered => Rules::VMCP_DISCOVERED,
-            OutgoingAuthSource::Inline => Rules::VMCP_INLINE,
-        };
-        let (role, binding) = rbac(identity, &account, &rules, reviews(inputs.auth_server().is_some()));
-        let platform = &inputs.platform_secrets;
-        children.push(Child::new(&service_account(identity, &account, pull_secrets.clone(), platform))?);
-        children.push(Child::new(&role)?);
-        children.push(Child::new(&binding)?);
+impl Desired for ValidServer<'_> {
+    fn children(&self) -> Result<Vec<Child>, BuildError> {
+        let inputs = self.inputs;
+        let (spec, identity) = (inputs.spec(), &inputs.identity);
+        let files = files(self)?;
+        let pull_secrets = pull_secrets(&spec.image_pull_secrets, &inputs.settings.pull_secrets);
+        let mut children = Vec::new();
+        if spec.service_account.is_none() {
+            let account = inputs.account();
+            let rules = match inputs.source() {
+                OutgoingAuthSource::Discovered => Rules::VMCP_DISCOVERED,
+                OutgoingAuthSource::Inline => Rules::VMCP_INLINE,
+            };
+            let (role, binding) = rbac(identity, &account, &rules, reviews(inputs.auth_server().is_some()));
+            let platform = &inputs.platform_secrets;
+            children.push(Child::new(&service_account(identity, &account, pull_secrets.clone(), platform))?);
+            children.push(Child::new(&role)?);
+            children.push(Child::new(&binding)?);
+        }
+        children.push(Child::random_secret(&session_secret(inputs), objects::SESSION_KEY)?);
+        children.push(Child::new(&files)?);
+        children.push(Child::new(&deployment(self, &files, volumes(inputs), pull_secrets)?)?);
+        let affinity = spec.session_affinity.unwrap_or_default();
+        let type_ = Some(spec.service_type.unwrap_or_default());
+        let service = proxy_service(identity, &inputs.service(), ports::VMCP.into(), affinity, type_, None);
+        children.push(Child::new(&service)?);
+        Ok(children)
     }
-    children.push(Child::random_secret(&session_secret(inputs), objects::SESSION_KEY)?);
-    children.push(Child::new(&files)?);
-    children.push(Child::new(&deployment(inputs, &files, volumes(inputs), pull_secrets)?)?);
-    let affinity = spec.session_affinity.unwrap_or_default();
-    let type_ = Some(spec.service_type.unwrap_or_default());
-    let service = proxy_service(identity, &inputs.service(), ports::VMCP.into(), affinity, type_, None);
-    children.push(Child::new(&service)?);
-    Ok(children)
 }
 
 /// The ConfigMap with the server's configuration, and with that of its authorization server.
-fn files(inputs: &Inputs) -> Result<ConfigMap, BuildError> {
-    let config = config(inputs)?.render().map_err(BuildError::new)?;
+fn files(ValidServer { inputs, config, auth_server, .. }: &ValidServer<'_>) -> Result<ConfigMap, BuildError> {
+    let config = config.render().map_err(BuildError::new)?;
     let mut data = BTreeMap::from([(paths::VMCP_CONFIG_FILE.to_owned(), config)]);
-    if let Some(server) = inputs.auth_server_config()? {
+    if let Some(server) = auth_server {
         data.insert(paths::VMCP_AUTH_SERVER_FILE.into(), server.render().map_err(BuildError::new)?);
     }
     let name = objects::vmcp_config(&inputs.identity.name);
@@ -83,7 +85,7 @@ fn session_secret(inputs: &Inputs) -> Secret {
 }
 
 fn deployment(
-    inputs: &Inputs,
+    ValidServer { inputs, backend_auths, .. }: &ValidServer<'_>,
     files: &ConfigMap,
     volumes: Volumes,
     pull_secrets: Option<Vec<LocalObjectReference>>,
@@ -110,7 +112,7 @@ fn deployment(
             image: &inputs.settings.vmcp_image,
             pull_policy: Some("IfNotPresent"),
             args: args(inputs),
-            env: environment(inputs),
+            env: environment(inputs, backend_auths),
             port: ports::VMCP.into(),
             resources: Some(resources()),
             probes: Probes::VMCP,

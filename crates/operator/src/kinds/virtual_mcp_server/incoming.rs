@@ -5,14 +5,17 @@ use skep_api::{
     strategy::provider,
     vmcp::{Authz, IncomingAuth},
 };
-use skep_config::{AuthServer, FieldError, ports, run_config};
+use skep_config::{
+    AuthServer, FieldError, ports,
+    run_config::{Cedar, Oidc},
+};
 
 use super::inputs::Inputs;
-use crate::config_refs::{self, authz::PoliciesError};
+use crate::config_refs;
 
 impl Inputs {
     /// How tokens are validated, as in the RunConfig of a proxy.
-    pub(super) fn oidc_config(&self) -> Option<run_config::Oidc> {
+    pub(super) fn oidc_config(&self) -> Option<Oidc> {
         let is_oidc = self.spec().incoming_auth.type_ == IncomingAuthType::Oidc;
         self.oidc.oidc(&self.identity, ports::VMCP.into()).filter(|_| is_oidc)
     }
@@ -40,9 +43,8 @@ impl Inputs {
     }
 
     /// The part of the configuration file.
-    pub(super) fn incoming_auth(&self) -> Result<IncomingAuth, FieldError> {
-        let cedar = self.policies.cedar().map_err(PoliciesError::into_error)?;
-        Ok(IncomingAuth {
+    pub(super) fn incoming_auth(&self, cedar: Option<Cedar>) -> IncomingAuth {
+        IncomingAuth {
             type_: self.spec().incoming_auth.type_.as_str().into(),
             oidc: self.oidc_config().map(|oidc| self.oidc.of_virtual_server(&oidc)),
             authz: cedar.map(|cedar| Authz {
@@ -54,7 +56,7 @@ impl Inputs {
                 role_claim_name: set(cedar.role_claim_name),
                 group_entity_type: set(cedar.group_entity_type),
             }),
-        })
+        }
     }
 }
 

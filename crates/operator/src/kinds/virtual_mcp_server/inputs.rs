@@ -23,6 +23,7 @@ use crate::{
     build::Identity,
     config_refs::{self, ConfigRef, authz::Policies, ca_bundle::CaBundle},
     proxy_workload::{LivePod, live_config, live_pods},
+    reconcile::Resolve,
     resources::{
         ConfigMaps, Deployments, Keys, PlatformSecrets, ResolvedRef, Secrets,
         facts::{ConfigFacts, DeploymentFacts, PodFacts},
@@ -63,10 +64,10 @@ pub struct Inputs {
     pub(super) pods: Vec<LivePod>,
 }
 
-impl Inputs {
-    pub(super) async fn resolve(
+impl Resolve<VirtualMCPServer> for Inputs {
+    async fn resolve(
         object: Arc<VirtualMCPServer>,
-        settings: Arc<Settings>,
+        settings: &Arc<Settings>,
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<VirtualMCPServer>(), APP, &object.metadata);
@@ -102,7 +103,7 @@ impl Inputs {
             pods: live_pods(reader, &PodFacts::proxy(APP, &name)),
             members,
             identity,
-            settings,
+            settings: settings.clone(),
             object: object.clone(),
         };
         let bundles = inputs.members.iter().filter_map(Member::entry);
@@ -118,7 +119,9 @@ impl Inputs {
         }
         Ok(inputs)
     }
+}
 
+impl Inputs {
     pub(super) fn spec(&self) -> &VirtualMCPServerSpec {
         &self.object.spec
     }

@@ -13,21 +13,18 @@ mod startup;
 mod status;
 mod validate;
 
-use std::sync::Arc;
-
 use serde_json::Value;
 use skep_api::{
     events::EventReason,
     kinds::{VirtualMCPServer, VirtualMCPServerStatus},
 };
 use skep_config::objects;
-use skep_converge::{Child, Error, Kind};
-use skep_world::{ReadError, Reader, Watched};
+use skep_converge::{Error, Kind};
+use skep_world::Watched;
 
 use crate::{
-    reconcile::{BuildError, Condition, Controller, Event, Outcome, Validation},
+    reconcile::{Condition, Controller, Event, Outcome, Validation},
     resources::{ConfigMaps, Deployments, RoleBindings, Roles, Secrets, ServiceAccounts, Services},
-    settings::Settings,
 };
 use inputs::{Inputs, account, service};
 
@@ -36,22 +33,6 @@ impl Controller for VirtualMCPServer {
     type Inputs = Inputs;
 
     const HAS_PODS: bool = true;
-
-    async fn resolve(
-        object: Arc<Self>,
-        settings: &Arc<Settings>,
-        reader: &mut Reader,
-    ) -> Result<Inputs, ReadError> {
-        Inputs::resolve(object, settings.clone(), reader).await
-    }
-
-    fn validate(inputs: &Inputs) -> Validation {
-        validate::validate(inputs)
-    }
-
-    fn desired(inputs: &Inputs) -> Result<Vec<Child>, BuildError> {
-        desired::children(inputs)
-    }
 
     fn names(name: &str) -> Vec<(Kind, String)> {
         vec![

@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, HashSet};
 
 use skep_api::{
     kinds::{BackendAuth, BackendAuthType, VirtualMCPServerSpec},
-    vmcp::{Aggregation, WorkloadTools},
+    vmcp::{Aggregation, Config, WorkloadTools},
 };
 use skep_config::{FieldError, FieldPath, env};
 
-use super::{backends::Member, config::config_without_callers, inputs::Inputs, startup};
+use super::{backends::Member, inputs::Inputs, startup};
 
-/// Everything that is wrong.
-pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
+/// Everything that is wrong. `file` is the configuration file without callers, if it can be built.
+pub(super) fn check(inputs: &Inputs, file: Option<&Config>) -> Vec<FieldError> {
     let spec = inputs.spec();
     let config = inputs.config();
     let mut errors = check_outgoing_auth(spec);
@@ -26,8 +26,7 @@ pub(super) fn check(inputs: &Inputs) -> Vec<FieldError> {
         let workflow = workflow.chain(skep_workflow::check_permissions(tool, &config));
         errors.extend(workflow.map(|error| error.within(field.clone())));
     }
-    let file = config_without_callers(inputs);
-    errors.extend(file.iter().flat_map(|file| startup::errors_of_the_spec(spec, file)));
+    errors.extend(file.into_iter().flat_map(|file| startup::errors_of_the_spec(spec, file)));
     errors.extend(check_variables(inputs));
     errors
 }

@@ -10,61 +10,82 @@ use skep_api::{
     events::EventReason,
     kinds::{EmbeddingServer, EmbeddingServerPhase, OutgoingAuthSource},
     strategy::provider,
+    vmcp::Config,
 };
-use skep_config::{FieldError, FieldPath};
+use skep_config::{AuthServer, FieldError, FieldPath};
 
-use super::{backend_auth::BackendAuths, backends::backends, config::config, inputs::Inputs, spec, startup};
+use super::{
+    backend_auth::BackendAuths, backends::backends, config::config_without_callers, inputs::Inputs, spec,
+    startup,
+};
 use crate::{
     build::validate_patch,
     config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
-    reconcile::{Condition, Problem, Validation},
+    reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::RefError,
 };
 
-/// All checks. The first problem is the one that the status reports.
-pub(super) fn validate(inputs: &Inputs) -> Validation {
-    let mut validation = Validation::default();
-    let spec = inputs.spec();
-    for error in spec::check(inputs) {
-        validation.fail(Problem::new(error).reported_as(Valid::ValidationFailed));
-    }
-    validation.add(Condition::new(Valid::ValidationSucceeded, "the spec is valid"));
-    rate_limits(inputs, &mut validation);
-    validate_patch(
-        spec.pod_template_spec.as_ref(),
-        PodTemplateSpecValid::PodTemplateSpecValid,
-        PodTemplateSpecValid::InvalidPodTemplateSpec,
-        &mut validation,
-    );
-    inputs.group.validate_for_virtual_server(&mut validation);
-    composite_tools(inputs, &mut validation);
-    embedding(inputs, &mut validation);
-    validation.add(inputs.auth_server().map(config_refs::auth_server::identity_synthesized));
-    validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
-    validation.add(inputs.auth_server().and_then(|server| storage_warning(server, spec.replicas)));
-    inputs.oidc.validate(&mut validation);
-    inputs.policies.validate_reference(&mut validation);
-    inputs.telemetry.validate(&mut validation);
-    // Conditions that depend on an unresolved reference are unknown.
-    if inputs.oidc.is_resolved() && inputs.policies.is_resolved() {
-        auth_server(inputs, &mut validation);
-        authentication(inputs, &mut validation);
-    }
-    validation.add(inputs.policies.warning());
-    // MCPToolConfigs have no condition here: the phase and its message report them.
-    let tools = inputs.tool_configs.values();
-    tools.for_each(|tools| tools.validate_as(RefReasons::default(), &mut validation));
-    outgoing_auth(inputs, &mut validation);
-    if validation.problems.is_empty() {
-        match config(inputs) {
-            Ok(file) => {
-                let problems = startup::errors(spec, &file).into_iter().map(Problem::new);
-                problems.for_each(|problem| validation.fail(problem));
-            }
-            Err(error) => validation.fail(Problem::new(error.0)),
+/// A valid VirtualMCPServer.
+pub struct ValidServer<'a> {
+    pub(super) inputs: &'a Inputs,
+    pub(super) backend_auths: BackendAuths,
+    /// The configuration file.
+    pub(super) config: Config,
+    /// The file of the authorization server.
+    pub(super) auth_server: Option<AuthServer>,
+}
+
+impl Validate for Inputs {
+    type Valid<'a> = ValidServer<'a>;
+
+    fn validate(&self) -> Validated<ValidServer<'_>> {
+        let mut validation = Validation::default();
+        let spec = self.spec();
+        let backend_auths = BackendAuths::new(self);
+        let file = config_without_callers(self, &backend_auths);
+        let built_server = self.auth_server_config();
+        let cedar = self.policies.cedar();
+        for error in spec::check(self, file.as_ref().ok()) {
+            validation.fail(Problem::new(error).reported_as(Valid::ValidationFailed));
         }
+        validation.add(Condition::new(Valid::ValidationSucceeded, "the spec is valid"));
+        rate_limits(self, &mut validation);
+        validate_patch(
+            spec.pod_template_spec.as_ref(),
+            PodTemplateSpecValid::PodTemplateSpecValid,
+            PodTemplateSpecValid::InvalidPodTemplateSpec,
+            &mut validation,
+        );
+        self.group.validate_for_virtual_server(&mut validation);
+        composite_tools(self, &mut validation);
+        embedding(self, &mut validation);
+        validation.add(self.auth_server().map(config_refs::auth_server::identity_synthesized));
+        validation.add(session_storage::condition(spec.session_storage.as_ref(), spec.replicas));
+        validation.add(self.auth_server().and_then(|server| storage_warning(server, spec.replicas)));
+        self.oidc.validate(&mut validation);
+        self.policies.validate_reference(&mut validation);
+        self.telemetry.validate(&mut validation);
+        // Conditions that depend on an unresolved reference are unknown.
+        if self.oidc.is_resolved() && self.policies.is_resolved() {
+            auth_server(self, built_server.as_ref().err(), &mut validation);
+            authentication(self, cedar.as_ref().err(), &mut validation);
+        }
+        validation.add(self.policies.warning());
+        // MCPToolConfigs have no condition here: the phase and its message report them.
+        let tools = self.tool_configs.values();
+        tools.for_each(|tools| tools.validate_as(RefReasons::default(), &mut validation));
+        outgoing_auth(self, &backend_auths, &mut validation);
+        let config = cedar
+            .map_err(PoliciesError::into_error)
+            .and_then(|cedar| Ok(Config { incoming_auth: Some(self.incoming_auth(cedar)), ..file? }));
+        if let (Ok(config), true) = (&config, validation.problems.is_empty()) {
+            let problems = startup::errors(spec, config).into_iter().map(Problem::new);
+            problems.for_each(|problem| validation.fail(problem));
+        }
+        validation.finish(|| {
+            Ok(ValidServer { inputs: self, backend_auths, config: config?, auth_server: built_server? })
+        })
     }
-    validation
 }
 
 /// The condition is there only while a limit is invalid, as users of ToolHive know it.
@@ -141,7 +162,7 @@ fn embedding_phase(server: &EmbeddingServer) -> Option<EmbeddingServerPhase> {
     status.phase.filter(|phase| is_ready || *phase != EmbeddingServerPhase::Ready)
 }
 
-fn auth_server(inputs: &Inputs, validation: &mut Validation) {
+fn auth_server(inputs: &Inputs, error: Option<&FieldError>, validation: &mut Validation) {
     use AuthServerConfigValidated::{
         AuthServerConfigInvalid, AuthServerConfigValid, AuthzPrimaryProviderRequiresAuthServer,
         AuthzUpstreamUnknown,
@@ -155,7 +176,7 @@ fn auth_server(inputs: &Inputs, validation: &mut Validation) {
     };
     let mut errors = config_refs::auth_server::check(server);
     if errors.is_empty() {
-        errors.extend(inputs.auth_server_config().err());
+        errors.extend(error.cloned());
     }
     for error in errors {
         // An error about another part of the spec has its whole path.
@@ -183,7 +204,7 @@ fn auth_server(inputs: &Inputs, validation: &mut Validation) {
 }
 
 /// Whether callers can be authenticated, and policies enforced.
-fn authentication(inputs: &Inputs, validation: &mut Validation) {
+fn authentication(inputs: &Inputs, error: Option<&PoliciesError>, validation: &mut Validation) {
     use AuthConfigured::{AuthInvalid, AuthValid, AuthzConfigMapInvalid, AuthzConfigMapNotFound};
     for (field, secret) in inputs.required_secrets() {
         if let Some(message) = inputs.missing(secret) {
@@ -191,28 +212,27 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
             validation.fail(problem.published_as(EventReason::SecretValidationFailed));
         }
     }
-    match inputs.policies.cedar() {
-        Ok(_) => validation.add(Condition::new(AuthValid, "callers are authenticated as specified")),
-        Err(PoliciesError::MissingConfigMap(error)) => {
+    match error.cloned() {
+        None => validation.add(Condition::new(AuthValid, "callers are authenticated as specified")),
+        Some(PoliciesError::MissingConfigMap(error)) => {
             validation.fail(Problem::new(error).reported_as(AuthzConfigMapNotFound).transient());
         }
-        Err(PoliciesError::InvalidConfigMap(error)) => {
+        Some(PoliciesError::InvalidConfigMap(error)) => {
             validation.fail(Problem::new(error).reported_as(AuthzConfigMapInvalid));
         }
-        Err(PoliciesError::Invalid(errors)) => {
+        Some(PoliciesError::Invalid(errors)) => {
             let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(AuthInvalid));
             problems.for_each(|problem| validation.fail(problem));
         }
     }
 }
 
-fn outgoing_auth(inputs: &Inputs, validation: &mut Validation) {
-    let auths = BackendAuths::new(inputs);
+fn outgoing_auth(inputs: &Inputs, auths: &BackendAuths, validation: &mut Validation) {
     auths.conditions().into_iter().for_each(|condition| validation.add(condition));
     // Their conditions are named after the backends, and have been added already.
     validation.problems.extend(auths.problems());
     // The server would take a file without backends as a request to discover them.
-    if inputs.source() == OutgoingAuthSource::Inline && backends(inputs).is_empty() {
+    if inputs.source() == OutgoingAuthSource::Inline && backends(inputs, auths).is_empty() {
         let message = format!("MCPGroup {} has no member that can be served: add one", inputs.group.name);
         validation.fail(Problem::of("groupRef", message).transient());
     }
