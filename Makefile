@@ -277,7 +277,7 @@ target/crds:
 target/rbac:
 	@rm -rf $@ && mkdir -p $@
 	@cargo build --quiet $(as_tested) --bin skep
-	@for part in operator leader-election migration console; do $(built)/skep rbac $$part >$@/$$part.yaml; done
+	@for part in operator leader-election migration console console-sessions; do $(built)/skep rbac $$part >$@/$$part.yaml; done
 
 .PHONY: programs
 programs: ## Install etcd, kube-apiserver and kube-controller-manager for the tests, into the cache

@@ -15,17 +15,26 @@ pub enum Endpoint {
     Events,
     /// The MCP endpoint of an object.
     Mcp,
+    /// The servers with an authorization server.
+    Sessions,
+    /// The sessions of users at the authorization server of an object.
+    SessionsOf,
+    /// The clients that have registered there.
+    ClientsOf,
 }
 
 impl Endpoint {
     /// All of them, with their paths. One that ends with `/` is followed by `KIND/NAMESPACE/NAME`.
-    pub const ALL: [(Self, &str); 6] = [
+    pub const ALL: [(Self, &str); 9] = [
         (Self::Session, "session"),
         (Self::Login, "login"),
         (Self::Objects, "objects"),
         (Self::Object, "objects/"),
         (Self::Events, "events"),
         (Self::Mcp, "mcp/"),
+        (Self::Sessions, "sessions"),
+        (Self::SessionsOf, "sessions/"),
+        (Self::ClientsOf, "clients/"),
     ];
 
     /// The endpoint at this path, and the rest of the path.

@@ -3,7 +3,8 @@
 //! It knows objects of the API and nothing of how they run. [`Objects`] holds them as they are now, with their status: `skep run`
 //! keeps it up to date from its own servers, and in a cluster [`follow`] does, by watches. [`CallLogs`] has the log of calls of each
 //! server, which [`follow_calls`] reads from its pods. A [`Console`] serves both: the page itself (`assets`), its data as JSON and as a stream of changes (`api`), and the MCP
-//! endpoint of each server, through which the page is a client like any other (`mcp`).
+//! endpoint of each server, through which the page is a client like any other (`mcp`), and the sessions of users at
+//! authorization servers (`sessions`).
 //!
 //! Who may look is decided before anything is read (`access`). Texts of others are sent as JSON, and the page shows them as
 //! text.
@@ -22,10 +23,11 @@ mod objects;
 mod responses;
 mod restarts;
 mod service;
+mod sessions;
 
 pub use access::{Access, ClusterAccess, LocalAccess, Login};
 pub use calls::CallLogs;
-pub use cluster::{Account, follow, follow_calls, rules};
+pub use cluster::{Account, follow, follow_calls, rules, session_rules};
 pub use console::Console;
 pub use endpoint::Endpoint;
 pub use links::Links;

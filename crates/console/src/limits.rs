@@ -74,10 +74,10 @@ pub(crate) const BODY_TIME: Duration = Duration::from_secs(30);
 pub(crate) const READERS: usize = 2_000;
 /// How many of these are of one object. A server has a few replicas.
 pub(crate) const READERS_OF_OBJECT: usize = 32;
-/// How many tokens for them are requested at once.
+/// How many tokens for pods are requested at the same time.
 pub(crate) const TOKEN_REQUESTS: usize = 8;
 /// How long such a token is valid: the shortest time that the API server grants.
-pub(crate) const CALLS_TOKEN_TIME: Duration = Duration::from_secs(600);
+pub(crate) const TOKEN_TIME: Duration = Duration::from_secs(600);
 /// How long a pod may take to begin its stream, and the pause between two pieces of it. It sends a comment every 15 seconds.
 pub(crate) const CALLS_SILENCE: Duration = Duration::from_secs(45);
 /// The least time between two events of a pod, so that a hostile one cannot take all of the console's.
@@ -90,3 +90,16 @@ pub(crate) const CALLS_RETRY: (Duration, Duration) = (Duration::from_secs(1), Du
 pub(crate) const CALLS_LINGER: Duration = Duration::from_secs(30);
 /// How long changes of objects and pods are collected.
 pub(crate) const CALLS_COLLECT: Duration = Duration::from_millis(200);
+/// How many requests about the sessions of users are in flight.
+pub(crate) const ADMINISTRATIONS: usize = 16;
+/// How many of them are of one user.
+pub(crate) const ADMINISTRATIONS_OF_USER: usize = 4;
+/// How long one of them may take, with all that it requests of pods.
+pub(crate) const ADMINISTRATION_TIME: Duration = Duration::from_secs(60);
+/// How long a pod may take to respond to a part of it. It gives up itself after 20 seconds.
+pub(crate) const ADMINISTRATION_PART_TIME: Duration = Duration::from_secs(25);
+/// The largest response of a pod.
+pub(crate) const ADMINISTRATION_PART: usize = 1 << 20;
+/// How many sessions or clients of a server are shown, and how many bytes of them are read: a part more at most.
+pub(crate) const SESSIONS_SHOWN: usize = 500;
+pub(crate) const SESSIONS_READ: usize = 1 << 20;

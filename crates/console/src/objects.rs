@@ -109,6 +109,23 @@ impl Objects {
         manifests.into_iter().for_each(|manifest| self.apply(manifest));
     }
 
+    /// Whether a server has an authorization server.
+    pub(crate) fn has_authorization_server(&self, object: &Object) -> bool {
+        let spec = &object.manifest["spec"];
+        let config = |reference: &str| {
+            let name = spec[reference]["name"].as_str()?;
+            self.find(&Key::new("MCPExternalAuthConfig", &object.key.namespace, name))
+        };
+        match object.key.kind.as_str() {
+            "VirtualMCPServer" => spec["authServerConfig"].is_object(),
+            "MCPServer" | "MCPRemoteProxy" => {
+                let mut configs = ["authServerRef", "externalAuthConfigRef"].into_iter().filter_map(config);
+                configs.any(|config| config.manifest["spec"]["type"] == "embeddedAuthServer")
+            }
+            _ => false,
+        }
+    }
+
     /// An object that is new or may have changed. One without kind or name is ignored.
     pub fn apply(&self, manifest: Value) {
         let Some(key) = Key::of(&manifest) else { return };

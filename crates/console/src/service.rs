@@ -19,6 +19,7 @@ use crate::{
     access::{CALLBACK, Rejected},
     api, assets, limits, mcp,
     responses::{busy, error, not_found},
+    sessions,
 };
 
 /// Nothing is loaded or run, in an origin of its own.
@@ -68,6 +69,9 @@ impl Console {
         let viewer = self.access.viewer(request.headers(), peer).await?;
         Ok(match endpoint {
             Some((Endpoint::Mcp, object)) => mcp::forward(self, &viewer, object, request).await,
+            Some((endpoint @ (Endpoint::Sessions | Endpoint::SessionsOf | Endpoint::ClientsOf), object)) => {
+                sessions::respond(self, &viewer, endpoint, object, &request).await
+            }
             Some((endpoint, object)) => api::respond(self, viewer, endpoint, object, &request).await,
             None => not_found(),
         })

@@ -74,6 +74,10 @@ const CLIENT_SECRET: &str = "SKEP_CONSOLE_OIDC_CLIENT_SECRET";
 /// The variable with links to dashboards, logs and traces, as a JSON list of {title, url}.
 const LINKS: &str = "SKEP_CONSOLE_LINKS";
 
+/// The variable with the ServiceAccount of the console, if it administers sessions of users:
+/// `system:serviceaccount:NAMESPACE:NAME`.
+const SESSIONS_ADMINISTRATOR: &str = "SKEP_SESSIONS_ADMINISTRATOR";
+
 /// The port in a pod.
 const PORT: u16 = 8080;
 
@@ -105,7 +109,7 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
     let namespaces: Vec<String> = args.namespaces.into_iter().filter(|name| !name.is_empty()).collect();
     let (objects, calls) = (Arc::new(Objects::default()), Arc::new(CallLogs::default()));
     let client = Client::try_from(config)?;
-    if let Some(account) = calls_reader()? {
+    if let Some(account) = account(CALLS_READER)? {
         tokio::spawn(follow_calls(
             client.clone(),
             namespaces.clone(),
@@ -115,8 +119,11 @@ async fn serve_console(args: Args) -> anyhow::Result<()> {
         ));
     }
     tokio::spawn(follow(client.clone(), namespaces, objects.clone()));
-    let console = Console::new(objects, calls, access)?.with_services(client).with_links(links()?);
-    let console = Arc::new(console);
+    let console = Console::new(objects, calls, access)?.with_services(client.clone()).with_links(links()?);
+    let console = Arc::new(match account(SESSIONS_ADMINISTRATOR)? {
+        Some(account) => console.with_administration(client, account)?,
+        None => console,
+    });
     info!(address = %listener.local_addr()?, "serving");
     release_code_afterwards();
     Ok(serve(listener, console, Workers::default(), shutdown).await?)
@@ -138,11 +145,11 @@ fn login(args: LoginArgs) -> anyhow::Result<Option<Login>> {
         .map_err(|error| anyhow!("--oidc-issuer: {error}"))
 }
 
-/// The ServiceAccount of the console, if proxies let it read their calls.
-fn calls_reader() -> anyhow::Result<Option<Account>> {
-    let Ok(subject) = env::var(CALLS_READER) else { return Ok(None) };
+/// The ServiceAccount in a variable, if it is set.
+fn account(variable: &str) -> anyhow::Result<Option<Account>> {
+    let Ok(subject) = env::var(variable) else { return Ok(None) };
     let account = Account::of_subject(&subject);
-    account.with_context(|| format!("{CALLS_READER} must be system:serviceaccount:NAMESPACE:NAME")).map(Some)
+    account.with_context(|| format!("{variable} must be system:serviceaccount:NAMESPACE:NAME")).map(Some)
 }
 
 /// The links that the chart configures.

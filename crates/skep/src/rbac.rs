@@ -26,6 +26,8 @@ enum Part {
     Migration,
     /// To show objects and events in the console, in each watched namespace or in the whole cluster.
     Console,
+    /// To administer sessions of users in the console, in addition.
+    ConsoleSessions,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -34,6 +36,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         Part::LeaderElection => permissions::election_rules(),
         Part::Migration => permissions::migration_rules(),
         Part::Console => skep_console::rules(),
+        Part::ConsoleSessions => skep_console::session_rules(),
     };
     print(&serde_saphyr::to_string(&rules)?)
 }

@@ -23,6 +23,7 @@ pub use cluster::ClusterAccess;
 pub use local::LocalAccess;
 pub(crate) use login::CALLBACK;
 pub use login::Login;
+pub(crate) use rights::SessionRight;
 use users::User;
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -163,6 +164,14 @@ impl Viewer {
         match self {
             Self::Local => true,
             Self::User(user) => user.rights.may_get_calls(key).await,
+        }
+    }
+
+    /// Whether they may do this with the sessions of its users.
+    pub(crate) async fn may_administer(&self, key: &Key, right: SessionRight) -> bool {
+        match self {
+            Self::Local => true,
+            Self::User(user) => user.rights.may_administer(key, right).await,
         }
     }
 

@@ -12,6 +12,7 @@ use k8s_openapi::api::authorization::v1::{
 };
 use kube::{Api, Client, api::PostParams};
 use skep_api::GROUP;
+use skep_config::administration::{self, SUBRESOURCE};
 use tracing::debug;
 
 use crate::{
@@ -45,6 +46,36 @@ struct Question {
     name: String,
 }
 
+/// A right on the sessions of users at the authorization server of an object, and on its registered clients.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SessionRight {
+    /// To list them.
+    List,
+    /// To end sessions, and to forget clients.
+    End,
+}
+
+impl SessionRight {
+    fn verb(self) -> &'static str {
+        match self {
+            Self::List => "get",
+            Self::End => "delete",
+        }
+    }
+
+    /// The error of a user who does not have it.
+    pub(crate) fn missing(self) -> &'static str {
+        match self {
+            Self::List => {
+                "you may not see the sessions of this server: that needs the right to get its subresource sessions"
+            }
+            Self::End => {
+                "you may not end sessions of this server: that needs the right to delete its subresource sessions"
+            }
+        }
+    }
+}
+
 impl Question {
     fn get(group: &'static str, resource: &'static str, namespace: &str, name: &str) -> Self {
         let (namespace, name) = (namespace.to_owned(), name.to_owned());
@@ -63,6 +94,13 @@ impl Rights {
 
     pub(super) async fn may_get_calls(&self, key: &Key) -> bool {
         self.may_get(key).await && self.may(key, CALLS).await
+    }
+
+    pub(super) async fn may_administer(&self, key: &Key, right: SessionRight) -> bool {
+        let Some(resource) = administration::resource(&key.kind) else { return false };
+        let object = Question::get(GROUP, resource, &key.namespace, &key.name);
+        let sessions = Question { verb: right.verb(), subresource: SUBRESOURCE, ..object };
+        self.may_get(key).await && self.is_allowed(sessions).await
     }
 
     pub(super) async fn may_get_child(&self, owner: &Key, child: &Child) -> bool {

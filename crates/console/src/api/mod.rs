@@ -7,16 +7,13 @@ use std::sync::Arc;
 use http::{Method, Request, Response, StatusCode};
 use serde::Serialize;
 use serde_json::json;
-use skep_gateway::{
-    http::{Body, response},
-    middleware::Traffic,
-};
+use skep_gateway::{http::Body, middleware::Traffic};
 
 use crate::{
     Console, Endpoint, Key,
     access::Viewer,
     objects::{Detail, Object, Summary},
-    responses::{error, not_found},
+    responses::{error, json_of, not_found},
 };
 
 /// The response of an endpoint; `object` is the rest of the path.
@@ -41,7 +38,9 @@ pub(crate) async fn respond<B>(
             Some(key) => detail(console, &viewer, &key).await,
             None => not_found(),
         },
-        Endpoint::Login | Endpoint::Mcp => not_found(),
+        Endpoint::Login | Endpoint::Mcp | Endpoint::Sessions | Endpoint::SessionsOf | Endpoint::ClientsOf => {
+            not_found()
+        }
     }
 }
 
@@ -95,11 +94,4 @@ async fn detail(console: &Console, viewer: &Viewer, key: &Key) -> Response<Body>
         }
     }
     json_of(&detail)
-}
-
-fn json_of(value: &impl Serialize) -> Response<Body> {
-    match serde_json::to_string(value) {
-        Ok(text) => response::json(StatusCode::OK, text),
-        Err(_) => error(StatusCode::INTERNAL_SERVER_ERROR, "this cannot be written as JSON"),
-    }
 }

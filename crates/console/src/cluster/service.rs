@@ -5,7 +5,10 @@
 //! (`ExternalName`) nor addresses that were written by hand. The pod is connected to by its address, because a Service that a
 //! name or an address of the cluster leads to may be another one by then.
 
-use std::net::{IpAddr, SocketAddr};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+};
 
 use http::Uri;
 use k8s_openapi::{
@@ -39,34 +42,41 @@ impl Services {
     /// A ready pod behind the Service in this address of the object: the same for all requests while it is ready, because
     /// sessions may be in its memory.
     pub(crate) async fn pod(&self, object: &Object, address: &Uri) -> Option<SocketAddr> {
+        self.pods(object, address).await.into_iter().next()
+    }
+
+    /// The ready pods behind the Service in this address of the object, in the order of their addresses.
+    pub(crate) async fn pods(&self, object: &Object, address: &Uri) -> BTreeSet<SocketAddr> {
         let finding = self.find(object, address);
         match tokio::time::timeout(limits::ENDPOINT_TIME, finding).await {
-            Ok(Ok(pod)) => pod,
+            Ok(Ok(pods)) => pods,
             Ok(Err(error)) => {
                 debug!(%error, "failed to find the pods of a server");
-                None
+                BTreeSet::new()
             }
-            Err(_) => None,
+            Err(_) => BTreeSet::new(),
         }
     }
 
-    async fn find(&self, object: &Object, address: &Uri) -> kube::Result<Option<SocketAddr>> {
+    async fn find(&self, object: &Object, address: &Uri) -> kube::Result<BTreeSet<SocketAddr>> {
         let namespace = &object.key.namespace;
         let Some(name) = address.host().and_then(|host| service_name(host, namespace)) else {
-            return Ok(None);
+            return Ok(BTreeSet::new());
         };
         let services: Api<Service> = Api::namespaced(self.0.clone(), namespace);
         let Some(service) = services.get_opt(name).await?.filter(|service| is_own(object, service)) else {
-            return Ok(None);
+            return Ok(BTreeSet::new());
         };
-        let Some(port) = port_name(&service, address.port_u16().unwrap_or(80)) else { return Ok(None) };
+        let Some(port) = port_name(&service, address.port_u16().unwrap_or(80)) else {
+            return Ok(BTreeSet::new());
+        };
         let slices: Api<EndpointSlice> = Api::namespaced(self.0.clone(), namespace);
         let params = ListParams::default()
             .labels(&format!("{SERVICE}={name},{MANAGED_BY}={CONTROLLER}"))
             .limit(limits::SLICES);
         let slices = slices.list(&params).await?;
         let own = slices.iter().filter(|slice| has_owner(slice.owner_references(), &service.uid()));
-        Ok(own.flat_map(|slice| ready(slice, port)).min())
+        Ok(own.flat_map(|slice| ready(slice, port)).collect())
     }
 }
 

@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { FakeMcp } from "./fake-mcp.mjs";
-import { cluster, detail } from "./fake-objects.mjs";
+import { cluster, detail, SESSION_SERVERS, sessions } from "./fake-objects.mjs";
 
 const WEB = fileURLToPath(new URL("../../web", import.meta.url));
 const TYPES = { ".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml" };
@@ -36,6 +36,11 @@ class FakeConsole {
   lost = new Set();
   seesCalls = true;
   seesEvents = true;
+  /** The servers with an authorization server, and the sessions there. */
+  authServers = { isAvailable: true, servers: SESSION_SERVERS };
+  sessions = sessions();
+  /** The name of a server that does not respond about sessions. */
+  failing = "";
   /** Who logs in at the provider. */
   user = "alice";
 
@@ -97,9 +102,26 @@ class FakeConsole {
         ? json(response, 200, { ...detail(found), seesCalls: this.seesCalls, ...calls, ...events })
         : json(response, 404, { error: "there is no such object" });
     }
+    if (path[0] === "sessions" && path.length === 1) return json(response, 200, this.authServers);
+    if (path[0] === "sessions" || path[0] === "clients") return this.administer(path, url.searchParams, request.method, response);
     if (path[0] === "events") return this.stream(url, request, response);
     if (path[0] === "mcp") return this.mcp.respond(path.slice(1).join("/"), request, response, await body(request));
     json(response, 404, { error: "there is no such path" });
+  }
+
+  /** Lists and ends sessions of a server, and forgets its clients. */
+  administer([what, , , name], query, method, response) {
+    if (name === this.failing) return json(response, 502, { error: "a pod of the server does not respond" });
+    const all = this.sessions[name];
+    const is = (wanted, ...found) => wanted === null || found.includes(wanted);
+    const means = ({ id, user, email, client }) =>
+      is(query.get("session"), id) && is(query.get("user"), user, email) && is(query.get("client"), client);
+    if (method === "DELETE") {
+      this.sessions[name] = all.filter((one) => !means(one));
+      return json(response, 200, { ended: all.length - this.sessions[name].length });
+    }
+    const clients = [{ id: "c-1", name: "Notes", redirectUris: ["http://127.0.0.1:7777/callback"], public: true }];
+    json(response, 200, { entries: what === "clients" ? clients : all.filter(means), more: false });
   }
 
   /** The page of the provider is left out: it sends the browser back at once. */

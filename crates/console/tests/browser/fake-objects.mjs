@@ -212,6 +212,27 @@ function backends(object) {
   ];
 }
 
+export const SESSION_SERVERS = [
+  { kind: "VirtualMCPServer", namespace: "default", name: "everything", mayList: true, mayEnd: true },
+  { kind: "MCPServer", namespace: "default", name: "demo", mayList: true, mayEnd: false },
+  { kind: "MCPServer", namespace: "visitors", name: "hostile", mayList: false, mayEnd: false },
+];
+
+/** The sessions of users at authorization servers, by the name of the server. */
+export function sessions() {
+  const ann = { user: "1c0e0f4a-7f0b", name: "Ann", email: "ann@example.test" };
+  const bob = { user: "c7a1d9d2-52a4", name: "", email: "" };
+  const session = (id, user, more) => ({ id, ...user, client: "c-1", clientName: "Notes", since: null, until: null, ...more });
+  return {
+    everything: [
+      session("s-1", ann, { since: "2026-11-16T19:00:00Z", until: "2036-11-16T19:00:00Z" }),
+      session("s-2", ann, { client: "c-2", clientName: "" }),
+      session("s-3", bob, { client: HOSTILE, clientName: HOSTILE }),
+    ],
+    demo: [session("s-1", ann, { since: "2026-11-16T20:00:00Z" })],
+  };
+}
+
 /** Users of an authorization server. There are more than are shown. */
 function connections(object) {
   const hours = (number) => new Date(Date.now() + number * 3_600_000).toISOString();

@@ -82,6 +82,7 @@ async function pages(page) {
   const found = {
     overview: "#/",
     calls: "#/calls",
+    sessions: "#/sessions",
     filtered: "#/?unready=1&sort=-calls",
     missing: "#/object/MCPServer/default/missing",
   };
@@ -101,6 +102,8 @@ async function settle(page, name) {
     return page.waitForSelector(".primary");
   }
   if (SERVERS.includes(name)) return page.waitForSelector(".tool, .problem, .token");
+  if (name === "sessions")
+    return page.waitForFunction(() => !document.querySelector("main [role=status]")?.textContent.startsWith("Reading"));
   if (name === "missing") return page.waitForSelector(".problem");
   if (name === "calls" || name === "filtered") return page.waitForSelector("#filter");
   return page.waitForSelector(".state");

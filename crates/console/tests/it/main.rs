@@ -8,6 +8,7 @@ mod events;
 mod local;
 mod login;
 mod session;
+mod sessions;
 mod try_it;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -225,9 +226,13 @@ async fn a_user_of_one_namespace_sees_nothing_of_another_on_any_page_or_stream()
         let methods: &[Method] = match endpoint {
             // A sign-in and a sign-out would change who looks.
             Endpoint::Session => &[Method::GET],
-            Endpoint::Login | Endpoint::Objects | Endpoint::Object | Endpoint::Mcp => {
-                &[Method::GET, Method::POST, Method::PUT, Method::DELETE]
-            }
+            Endpoint::Login
+            | Endpoint::Objects
+            | Endpoint::Object
+            | Endpoint::Mcp
+            | Endpoint::Sessions
+            | Endpoint::SessionsOf
+            | Endpoint::ClientsOf => &[Method::GET, Method::POST, Method::PUT, Method::DELETE],
             // It does not end: see below.
             Endpoint::Events => continue,
         };

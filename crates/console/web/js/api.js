@@ -25,6 +25,11 @@ import { authorization, keep } from "./token.js";
  *   reported: Reported[] | null, seesCalls: boolean, calls: Omit<Call, keyof Ref>[],
  *   connections: Connections | null, links: Link[]}} Detail
  * @typedef {{title: string, url: string}} Link
+ * @typedef {Ref & {mayList: boolean, mayEnd: boolean}} AuthServer a server with an authorization server
+ * @typedef {{id: string, user: string, name: string, email: string, client: string, clientName: string,
+ *   since: string | null, until: string | null}} UserSession
+ * @typedef {{id: string, name: string, redirectUris: string[], public: boolean}} Client
+ * @typedef {{session?: string, user?: string, client?: string}} Selection
  * @typedef {{mode: string, user: string, version: string, links: Link[]}} Session
  */
 
@@ -104,6 +109,44 @@ export const objects = async () => (await request("/api/objects")).objects;
  * @returns {Promise<Detail>}
  */
 export const detail = (ref) => request(`/api/objects/${path(ref)}`);
+
+/** @returns {Promise<{isAvailable: boolean, servers: AuthServer[]}>} */
+export const authServers = () => request("/api/sessions");
+
+/**
+ * @param {Ref} ref
+ * @param {Selection} selection
+ * @returns {Promise<{entries: UserSession[], more: boolean}>}
+ */
+export const userSessions = (ref, selection) => request(`/api/sessions/${path(ref)}${query(selection)}`);
+
+/**
+ * @param {Ref} ref
+ * @param {Selection} selection
+ * @returns {Promise<{ended: number}>}
+ */
+export const endSessions = (ref, selection) =>
+  request(`/api/sessions/${path(ref)}${query(selection)}`, { method: "DELETE", headers: MARK });
+
+/**
+ * @param {Ref} ref
+ * @returns {Promise<{entries: Client[], more: boolean}>}
+ */
+export const clients = (ref) => request(`/api/clients/${path(ref)}`);
+
+/**
+ * @param {Ref} ref
+ * @param {string} client
+ * @returns {Promise<{ended: number}>}
+ */
+export const forgetClient = (ref, client) =>
+  request(`/api/clients/${path(ref)}${query({ client })}`, { method: "DELETE", headers: MARK });
+
+/** @param {Selection} selection */
+function query(selection) {
+  const given = Object.entries(selection).filter(([, value]) => value);
+  return given.length > 0 ? `?${new URLSearchParams(given)}` : "";
+}
 
 /** @param {Ref} ref */
 export const endpoint = (ref) => `/api/mcp/${path(ref)}`;

@@ -31,6 +31,7 @@ const PAGES = {
   "": () => overview,
   calls: () => calls,
   object: async () => (await import("./pages/object.js").catch(api.unreachable)).object,
+  sessions: async () => (await import("./pages/sessions.js").catch(api.unreachable)).sessions,
   try: async () => (await import("./pages/try.js").catch(api.unreachable)).attempt,
 };
 

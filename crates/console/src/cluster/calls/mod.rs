@@ -5,7 +5,6 @@
 
 mod endpoints;
 mod pod;
-mod token;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -19,11 +18,10 @@ use tokio::{
 };
 use tracing::warn;
 
+use super::token::{Account, Tokens};
 use crate::{CallLogs, Objects, limits};
 use endpoints::{Endpoint, Slices};
 use pod::Pod;
-pub use token::Account;
-use token::Tokens;
 
 /// Reads the calls of all servers in these namespaces, or in all, for ever. Pods accept the tokens of this account.
 pub async fn follow_calls(

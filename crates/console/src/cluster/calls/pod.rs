@@ -16,8 +16,8 @@ use skep_mcp::sse::{Decoder, Event, Frame};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tracing::debug;
 
-use super::{endpoints::Endpoint, token::Tokens};
-use crate::limits;
+use super::endpoints::Endpoint;
+use crate::{Key, cluster::token::Tokens, limits};
 
 /// A pod whose calls are read.
 pub(super) struct Pod {
@@ -74,7 +74,8 @@ impl Pod {
     }
 
     async fn read_stream(&mut self) -> Result<(), BodyError> {
-        let token = self.tokens.request(&self.endpoint.key).await?;
+        let Key { kind, namespace, name } = &self.endpoint.key;
+        let token = self.tokens.request(calls::audience(kind, namespace, name)).await?;
         let mut authorization = HeaderValue::from_str(&format!("Bearer {token}"))?;
         authorization.set_sensitive(true);
         let uri: Uri = format!("http://{}{}", self.endpoint.address, calls::PATH).parse()?;

@@ -108,7 +108,10 @@ export function object({ store, live, expire }, { parts }) {
       backends(known, offered, store),
     );
     const { connections: connected } = known;
-    show(sections.connections, connected ? [connected] : [], () => connected && connections(connected));
+    show(sections.connections, connected ? [connected] : [], () => [
+      connected && connections(connected),
+      element("p", null, element("a", { href: link("sessions") }, "Sessions of users")),
+    ]);
     show(sections.manifest, [known.manifest], () =>
       element("details", null, element("summary", null, "Show the manifest as JSON"), block(json(known.manifest))),
     );

@@ -136,3 +136,22 @@ fn the_console_may_read_and_nothing_else_by_an_account_of_its_own() {
     assert_eq!(deployments.len(), 2);
     assert!(!selected(deployments[0], deployments[1]) && !selected(deployments[1], deployments[0]));
 }
+
+#[test]
+fn a_console_that_administers_sessions_may_read_and_end_them() {
+    let expected = skep_console::rules().into_iter().chain(skep_console::session_rules()).collect();
+    assert!(roles("console-login").contains(&role("ClusterRole", None, expected)));
+    // Both snapshots have a role for tokens: one for calls, one for sessions.
+    for snapshot in [CONSOLE, "console-login"] {
+        let objects = objects(snapshot, &[]);
+        let deployment =
+            |object: &&Value| object["kind"] == "Deployment" && object["metadata"]["name"] == "skep-console";
+        let deployment = objects.iter().find(deployment).unwrap();
+        let env = &deployment["spec"]["template"]["spec"]["containers"][0]["env"];
+        let mut env = env.as_array().unwrap().iter();
+        let administrator = env.find(|variable| variable["name"] == "SKEP_SESSIONS_ADMINISTRATOR");
+        let account = (snapshot != CONSOLE).then(|| json!("system:serviceaccount:skep-system:skep-console"));
+        assert_eq!(administrator.map(|variable| variable["value"].clone()), account, "{snapshot}");
+        assert!(objects.iter().any(|object| object["metadata"]["name"] == "skep-console-tokens"));
+    }
+}

@@ -5,10 +5,9 @@ use k8s_openapi::api::{
     core::v1::ServiceAccount,
 };
 use kube::{Api, Client, api::PostParams};
-use skep_config::calls::audience;
 use tokio::sync::Semaphore;
 
-use crate::{Key, limits};
+use crate::limits;
 
 /// A ServiceAccount.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,11 +27,11 @@ impl Account {
     }
 }
 
-/// The source of tokens.
+/// Requests tokens of an account.
 pub(super) struct Tokens {
     accounts: Api<ServiceAccount>,
     account: Account,
-    /// The places for requests: all pods are connected to at once.
+    /// The places for requests: all pods may be connected to at the same time.
     places: Semaphore,
 }
 
@@ -42,12 +41,12 @@ impl Tokens {
         Self { accounts, account, places: Semaphore::new(limits::TOKEN_REQUESTS) }
     }
 
-    /// A token for the calls of this object.
-    pub(super) async fn request(&self, key: &Key) -> kube::Result<String> {
+    /// Requests a token for this audience.
+    pub(super) async fn request(&self, audience: String) -> kube::Result<String> {
         let _place = self.places.acquire().await;
         let spec = TokenRequestSpec {
-            audiences: vec![audience(&key.kind, &key.namespace, &key.name)],
-            expiration_seconds: i64::try_from(limits::CALLS_TOKEN_TIME.as_secs()).ok(),
+            audiences: vec![audience],
+            expiration_seconds: i64::try_from(limits::TOKEN_TIME.as_secs()).ok(),
             ..TokenRequestSpec::default()
         };
         let request = TokenRequest { spec, ..TokenRequest::default() };
