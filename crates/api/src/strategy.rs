@@ -1,8 +1,6 @@
 //! MCPExternalAuthConfig of a virtual MCP server: how it authenticates to one of its backends. The operator writes it into the
 //! configuration, and the server itself reads it of members that it discovers.
 
-use std::collections::BTreeMap;
-
 use skep_config::{FieldError, env};
 
 use crate::{
@@ -226,11 +224,11 @@ pub fn variables<'a>(
 }
 
 impl BackendAuthStrategy {
-    /// The same with secrets in place of the variables that would hold them.
-    pub fn with_secrets(mut self, secrets: &BTreeMap<String, String>) -> Self {
+    /// Replaces the names of variables by the secrets that they hold, as far as `secret` knows them.
+    pub fn with_secrets(mut self, secret: impl Fn(&str) -> Option<String>) -> Self {
         let reveal = |value: &mut Option<String>, variable: &mut Option<String>| {
-            if let Some(secret) = variable.as_ref().and_then(|variable| secrets.get(variable)) {
-                (*value, *variable) = (Some(secret.clone()), None);
+            if let Some(secret) = variable.as_deref().and_then(&secret) {
+                (*value, *variable) = (Some(secret), None);
             }
         };
         if let Some(header) = &mut self.header_injection {
@@ -252,6 +250,8 @@ impl BackendAuthStrategy {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use serde_json::{Value, json};
 
     use super::*;
@@ -341,7 +341,7 @@ mod tests {
             ["TOOLHIVE_OBO_CLIENT_SECRET_O"]
         );
         let secrets = BTreeMap::from([("TOOLHIVE_OBO_CLIENT_SECRET_O".to_owned(), "s3cret".to_owned())]);
-        let revealed = built.with_secrets(&secrets).obo.unwrap();
+        let revealed = built.with_secrets(|name| secrets.get(name).cloned()).obo.unwrap();
         assert_eq!((revealed.client_secret.as_deref(), revealed.client_secret_env), (Some("s3cret"), None));
         for field in ["tenantId", "clientId", "clientSecretRef", "audience"] {
             let mut lacking = whole.clone();

@@ -177,6 +177,10 @@ fn settings(args: &Args) -> anyhow::Result<(Settings, Option<Arc<Embedded>>)> {
 }
 
 fn validate(settings: &Settings) -> anyhow::Result<()> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?
+        .block_on(async { settings.check() })?;
     let config = settings.config();
     println!("name: {}", config.name.as_deref().unwrap_or_default());
     println!("group: {}", config.group_ref.as_deref().unwrap_or_default());

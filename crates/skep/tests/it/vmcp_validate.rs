@@ -2,8 +2,12 @@
 
 use std::{
     fs,
-    process::Command,
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
     sync::atomic::{AtomicU32, Ordering},
+    thread,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -25,26 +29,78 @@ pub(crate) fn validate(config: &str) -> Result<String, String> {
     validate_files(&[("config.yaml", config)])
 }
 
-/// The same with further files beside it, whose folder is left out of errors.
-fn validate_files(files: &[(&str, &str)]) -> Result<String, String> {
-    static NEXT: AtomicU32 = AtomicU32::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    let folder = std::env::temp_dir().join(format!("skep-validate-{}-{number}", std::process::id()));
-    fs::create_dir_all(&folder).unwrap();
-    for (name, content) in files {
-        fs::write(folder.join(name), content).unwrap();
+/// A folder with these files, which is removed when this is dropped.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        fs::remove_dir_all(&self.0).ok();
     }
+}
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let folder = std::env::temp_dir().join(format!("skep-validate-{}-{number}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        for (name, content) in files {
+            fs::write(folder.join(name), content).unwrap();
+        }
+        Self(folder)
+    }
+
+    /// Its configuration.
+    fn config(&self) -> PathBuf {
+        self.0.join("config.yaml")
+    }
+
+    /// An error without the name of the folder.
+    fn error(&self, text: &str) -> String {
+        text.replace(&format!("{}/", self.0.display()), "")
+    }
+}
+
+/// Validates a configuration with the files beside it.
+fn validate_files(files: &[(&str, &str)]) -> Result<String, String> {
+    let folder = Folder::new(files);
     let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
-    let file = folder.join("config.yaml");
-    let output = command.args(["vmcp", "validate", "--config"]).arg(&file).output().unwrap();
-    fs::remove_dir_all(&folder).ok();
+    let output = command.args(["vmcp", "validate", "--config"]).arg(folder.config()).output().unwrap();
     match output.status.success() {
         true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-        false => {
-            let errors = String::from_utf8_lossy(&output.stderr);
-            Err(errors.replace(&format!("{}/", folder.display()), ""))
-        }
+        false => Err(folder.error(&String::from_utf8_lossy(&output.stderr))),
     }
+}
+
+/// Serves a configuration until it is known whether a server accepts it.
+fn serve(config: &str) -> Result<(), String> {
+    let folder = Folder::new(&[("config.yaml", config)]);
+    serve_file(&folder.config()).map_err(|error| folder.error(&error))
+}
+
+fn serve_file(config: &Path) -> Result<(), String> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_skep"));
+    command.args(["vmcp", "serve", "--port", "0", "--config"]).arg(config);
+    let mut server = command.stderr(Stdio::piped()).spawn().unwrap();
+    let log = BufReader::new(server.stderr.take().unwrap());
+    let (sender, lines) = std::sync::mpsc::channel();
+    thread::spawn(move || log.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let mut errors = String::new();
+    let is_serving = loop {
+        match lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+            Ok(line) if line.contains("\"serving\"") => break true,
+            Ok(line) => errors.extend([&line, "\n"]),
+            Err(_) => break false,
+        }
+    };
+    server.kill().ok();
+    let status = server.wait().unwrap();
+    if is_serving {
+        return Ok(());
+    }
+    assert!(status.code().is_some_and(|code| code != 0), "neither serves nor fails: {errors}");
+    Err(errors)
 }
 
 #[test]
@@ -112,4 +168,83 @@ fn policies_that_cannot_be_enforced_are_mistakes_of_their_fields() {
         assert!(errors.contains(field), "{errors}");
     }
     assert!(!errors.contains("policies[0]"), "{errors}");
+}
+
+/// Configurations of which each has a mistake that the schema does not show, with the error.
+const REJECTED: [(&str, &str); 6] = [
+    (
+        "outgoingAuth: {source: inline, backends: {a: {type: obo, obo: {tokenUrl: \"http://login.example/t\", audience: a}}}}",
+        "tokenUrl: must be https",
+    ),
+    (
+        "outgoingAuth: {source: inline, backends: {a: {type: upstream_inject, upstreamInject: {providerName: corp}}}}",
+        "needs an authorization server",
+    ),
+    (
+        "outgoingAuth: {source: inline}\noptimizer: {embeddingService: \"not a url\"}",
+        "optimizer.embeddingService",
+    ),
+    (
+        "outgoingAuth: {source: inline}\ntelemetry: {endpoint: \"http://127.0.0.1:1\", tracingEnabled: true}",
+        "telemetry: serviceName is missing",
+    ),
+    (
+        "outgoingAuth: {source: inline}\nsessionStorage: {provider: redis, address: \"redis:6379\", keyPrefix: sessions}",
+        "must end with a colon",
+    ),
+    ("outgoingAuth: {source: inline}\naggregation: {conflictResolution: first}", "aggregation"),
+];
+
+/// Configurations without a mistake.
+const ACCEPTED: [&str; 4] = [
+    "outgoingAuth: {source: inline}",
+    "outgoingAuth: {source: inline, backends: {a: {type: unauthenticated}}}\ncodeMode: {enabled: true}",
+    "outgoingAuth: {source: inline}\noptimizer: {embeddingService: \"http://127.0.0.1:1/\"}\naudit: {enabled: true}",
+    "outgoingAuth: {source: inline}\ntelemetry: {serviceName: team, endpoint: \"http://127.0.0.1:1\", tracingEnabled: true}",
+];
+
+fn configuration(more: &str) -> String {
+    let aggregation = if more.contains("aggregation:") {
+        ""
+    } else {
+        "aggregation: {conflictResolution: prefix, conflictResolutionConfig: {prefixFormat: \"{workload}_\"}}\n"
+    };
+    format!(
+        "name: team\ngroupRef: team\nincomingAuth: {{type: anonymous}}\n\
+         backends: [{{name: a, url: \"http://127.0.0.1:1/mcp\", transport: streamable-http}}]\n{more}\n{aggregation}"
+    )
+}
+
+#[test]
+fn validate_rejects_what_serve_rejects_with_the_same_error() {
+    for (more, expected) in REJECTED {
+        let config = configuration(more);
+        let error = validate(&config).expect_err(more);
+        assert!(error.contains(expected), "{more}: {error}");
+        assert_eq!(serve(&config), Err(error), "{more}");
+    }
+}
+
+#[test]
+fn validate_accepts_what_serve_accepts() {
+    for more in ACCEPTED {
+        let config = configuration(more);
+        validate(&config).unwrap();
+        serve(&config).unwrap();
+    }
+}
+
+#[test]
+fn validate_needs_no_secret_cluster_or_log_file() {
+    let exchange =
+        "{type: obo, obo: {tokenUrl: \"https://login.example/t\", audience: a, clientSecretEnv: SKEP_UNSET}}";
+    for more in [
+        &*format!("outgoingAuth: {{source: inline, backends: {{a: {exchange}}}}}"),
+        "outgoingAuth: {source: discovered}",
+        "outgoingAuth: {source: inline}\naudit: {enabled: true, logFile: /no/such/folder/audit.log}",
+    ] {
+        let config = configuration(more);
+        validate(&config).unwrap();
+        serve(&config).expect_err(more);
+    }
 }

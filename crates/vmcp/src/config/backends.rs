@@ -43,7 +43,8 @@ pub(super) fn blueprints(config: &Config, variables: &Variables) -> Result<Vec<B
             name: backend.name.as_str().into(),
             url: backend.url.clone(),
             transport: backend.transport,
-            strategy: strategy.map(|strategy| strategy.clone().with_secrets(&variables.0)),
+            strategy: strategy
+                .map(|strategy| strategy.clone().with_secrets(|name| variables.given_secret(name))),
             auth_config: None,
             headers: static_headers(&backend.name, variables).map_err(wrong)?,
             authorities: authorities(backend),
@@ -87,7 +88,7 @@ fn static_headers(backend: &str, variables: &Variables) -> Result<BTreeMap<Strin
     let mut headers = forward.add_plaintext_headers;
     for (name, id) in forward.add_headers_from_secret {
         let variable = env::secret(&id);
-        let value = variables.get(&variable).ok_or_else(|| format!("{variable} is not set"))?;
+        let value = variables.secret(&variable).ok_or_else(|| format!("{variable} is not set"))?;
         headers.insert(name, value);
     }
     Ok(headers)

@@ -87,7 +87,7 @@ fn user() -> String {
 
 fn tokens(oidc: &Oidc, variables: &Variables) -> run_config::Oidc {
     let text = |text: &Option<String>| text.clone().unwrap_or_default();
-    let secret = oidc.client_secret_env.as_ref().and_then(|variable| variables.get(variable));
+    let secret = oidc.client_secret_env.as_ref().and_then(|variable| variables.secret(variable));
     run_config::Oidc {
         issuer: oidc.issuer.clone(),
         audience: oidc.audience.clone(),

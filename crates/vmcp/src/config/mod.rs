@@ -72,11 +72,24 @@ pub struct Settings {
 
 /// Environment variables: those that are given here, and for others those of the process. They have secrets.
 #[derive(Default)]
-pub(crate) struct Variables(BTreeMap<String, String>);
+pub(crate) struct Variables {
+    given: BTreeMap<String, String>,
+    /// The value of each secret that is not set, where a file is checked away from its secrets.
+    stand_in: Option<&'static str>,
+}
 
 impl Variables {
     fn get(&self, name: &str) -> Option<String> {
-        self.0.get(name).cloned().or_else(|| std::env::var(name).ok())
+        self.given.get(name).cloned().or_else(|| std::env::var(name).ok())
+    }
+
+    fn secret(&self, name: &str) -> Option<String> {
+        self.get(name).or_else(|| self.stand_in.map(str::to_owned))
+    }
+
+    /// A secret that the process need not have.
+    fn given_secret(&self, name: &str) -> Option<String> {
+        self.given.get(name).cloned().or_else(|| self.stand_in.map(str::to_owned))
     }
 }
 
@@ -138,7 +151,7 @@ impl Settings {
 
     /// The same with variables that the process does not have.
     pub fn with_variables(self, variables: BTreeMap<String, String>) -> Self {
-        Self { variables: Variables(variables), ..self }
+        Self { variables: Variables { given: variables, ..self.variables }, ..self }
     }
 
     /// The same with the secret that all replicas have.
@@ -160,6 +173,29 @@ impl Settings {
     /// The backends that it has.
     pub(crate) fn blueprints(&self) -> Result<Vec<Blueprint>, ConfigError> {
         backends::blueprints(&self.config, &self.variables)
+    }
+
+    /// Makes the server to find out whether [`Self::server`] rejects the file. Secrets, a cluster and the audit log file need
+    /// not be there: they belong to the place where the file is used.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let mut config = self.config.clone();
+        if let Some(audit) = &mut config.audit {
+            audit.log_file = None;
+        }
+        if let Some(outgoing) = &mut config.outgoing_auth {
+            outgoing.source = "inline".into();
+        }
+        let checked = Self {
+            config,
+            authorization_server: self.authorization_server.clone(),
+            calls: None,
+            calls_page: None,
+            administration: None,
+            seal: self.seal.clone(),
+            variables: Variables { given: self.variables.given.clone(), stand_in: Some("not-set") },
+        };
+        let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
+        checked.server(&listen, None).map(drop)
     }
 
     /// The virtual server that it describes. In a cluster it can discover its backends, and reports its status.

@@ -113,7 +113,7 @@ impl Objects<'_> {
         for (variable, secret) in strategy::variables(name, &config.spec) {
             secrets.insert(variable, references.secret(secret).await?);
         }
-        Ok(described.with_secrets(&secrets))
+        Ok(described.with_secrets(|name| secrets.get(name).cloned()))
     }
 }
 
