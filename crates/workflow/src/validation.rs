@@ -77,7 +77,7 @@ impl Validation<'_> {
         if let Some(missing) = required.filter_map(Value::as_str).find(|name| !map.contains_key(*name)) {
             return Err(format!("{field}.{missing} is required"));
         }
-        check_count(map.len(), schema, ("minProperties", "maxProperties"), field, "fields")?;
+        check_count(map.len(), schema, ("minProperties", "maxProperties"), field, "field")?;
         let named = |keyword: &str| schema.get(keyword).and_then(Value::as_object);
         for (name, value) in map {
             let field = format!("{field}.{name}");
@@ -102,7 +102,7 @@ impl Validation<'_> {
     }
 
     fn check_array(&self, items: &[Value], schema: &Value, field: &str, depth: usize) -> Result<(), String> {
-        check_count(items.len(), schema, ("minItems", "maxItems"), field, "items")?;
+        check_count(items.len(), schema, ("minItems", "maxItems"), field, "item")?;
         let first = schema.get("prefixItems").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         for (index, item) in items.iter().enumerate() {
             // In older dialects, a list of schemas is what prefixItems is now.
@@ -145,7 +145,7 @@ fn check_type(value: &Value, schema: &Value, field: &str) -> Result<(), String> 
 }
 
 fn check_text(text: &str, schema: &Value, field: &str) -> Result<(), String> {
-    check_count(text.chars().count(), schema, ("minLength", "maxLength"), field, "characters")?;
+    check_count(text.chars().count(), schema, ("minLength", "maxLength"), field, "character")?;
     let pattern = schema.get("pattern").and_then(Value::as_str);
     match pattern.filter(|pattern| is_match(pattern, text) == Some(false)) {
         Some(pattern) => Err(format!("{field} must match {pattern}")),
@@ -188,14 +188,15 @@ fn check_count(
     schema: &Value,
     (least, most): (&str, &str),
     field: &str,
-    what: &str,
+    noun: &str,
 ) -> Result<(), String> {
+    let counted = |count: usize| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
     let bound = |name: &str| {
         schema.get(name).and_then(Value::as_u64).map(|bound| usize::try_from(bound).unwrap_or(usize::MAX))
     };
     match (bound(least), bound(most)) {
-        (Some(least), _) if count < least => Err(format!("{field} must have at least {least} {what}")),
-        (_, Some(most)) if count > most => Err(format!("{field} must have at most {most} {what}")),
+        (Some(least), _) if count < least => Err(format!("{field} must have at least {}", counted(least))),
+        (_, Some(most)) if count > most => Err(format!("{field} must have at most {}", counted(most))),
         _ => Ok(()),
     }
 }
@@ -256,10 +257,10 @@ mod tests {
             (json!({"exclusiveMaximum": 1}), json!(0), json!(1), "x must be less than 1"),
             (json!({"multipleOf": 0.1}), json!(0.3), json!(0.25), "x must be a multiple of 0.1"),
             (json!({"minLength": 2}), json!("éé"), json!("é"), "x must have at least 2 characters"),
-            (json!({"maxLength": 1}), json!("é"), json!("éé"), "x must have at most 1 characters"),
+            (json!({"maxLength": 1}), json!("é"), json!("éé"), "x must have at most 1 character"),
             (json!({"pattern": "^a+$"}), json!("aa"), json!("ab"), "x must match ^a+$"),
-            (json!({"minItems": 1}), json!([1]), json!([]), "x must have at least 1 items"),
-            (json!({"maxItems": 1}), json!([1]), json!([1, 2]), "x must have at most 1 items"),
+            (json!({"minItems": 1}), json!([1]), json!([]), "x must have at least 1 item"),
+            (json!({"maxItems": 1}), json!([1]), json!([1, 2]), "x must have at most 1 item"),
             (json!({"uniqueItems": true}), json!([1, 2]), json!([1, 1.0]), "x has an item twice"),
             (json!({"items": {"type": "null"}}), json!([null]), json!([1]), "x[0] must be of type null"),
             (
@@ -268,7 +269,7 @@ mod tests {
                 json!([1, 2]),
                 "x[1] must be of type null",
             ),
-            (json!({"minProperties": 1}), json!({"a": 1}), none.clone(), "x must have at least 1 fields"),
+            (json!({"minProperties": 1}), json!({"a": 1}), none.clone(), "x must have at least 1 field"),
             (json!({"maxProperties": 0}), none.clone(), json!({"a": 1}), "x must have at most 0 fields"),
             (json!({"required": ["a"]}), json!({"a": 1}), none.clone(), "x.a is required"),
             (

@@ -68,10 +68,10 @@ fn check_value(value: &Value, schema: &Value, path: &FieldPath, errors: &mut Vec
         Value::Array(items) => {
             let length = items.len() as f64;
             if let Some(min) = bound(schema, "minItems").filter(|min| length < *min) {
-                fail(format!("must have at least {min} items"));
+                fail(format!("must have at least {}", item_count(min)));
             }
             if let Some(max) = bound(schema, "maxItems").filter(|max| length > *max) {
-                fail(format!("must have at most {max} items"));
+                fail(format!("must have at most {}", item_count(max)));
             }
             for (index, item) in items.iter().enumerate() {
                 check_value(item, &schema["items"], &path.clone().index(index), errors);
@@ -138,6 +138,10 @@ fn check_string(text: &str, schema: &Value, fail: &mut impl FnMut(String)) {
     if let Some(pattern) = pattern.filter(|pattern| !pattern.is_match(text)) {
         fail(format!("must match {pattern}"));
     }
+}
+
+fn item_count(count: f64) -> String {
+    if count == 1.0 { "1 item".into() } else { format!("{count} items") }
 }
 
 fn bound(schema: &Value, name: &str) -> Option<f64> {
