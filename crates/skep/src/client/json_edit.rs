@@ -1,12 +1,34 @@
-//! Changing one member of a JSON text. Everything else stays byte for byte.
-
-use std::ops::Range;
+//! Changes one member of a JSON text, which may have comments and trailing commas. Everything else stays byte for byte.
 
 use anyhow::{Context, bail, ensure};
-use serde::Serialize;
-use serde_json::{Value, ser::PrettyFormatter};
+use jsonc_parser::{
+    ParseOptions,
+    cst::{CstInputValue, CstRootNode},
+};
+use serde_json::Value;
 
-/// Sets a member of the object `section`, which is created if it does not exist, or removes it if there is no value.
+/// JSON with comments and trailing commas, as editors read their configuration.
+const SYNTAX: ParseOptions = ParseOptions {
+    allow_comments: true,
+    allow_trailing_commas: true,
+    allow_loose_object_property_names: false,
+    allow_missing_commas: false,
+    allow_single_quoted_strings: false,
+    allow_hexadecimal_numbers: false,
+    allow_unary_plus_numbers: false,
+    allow_bare_decimal_point_numbers: false,
+    allow_non_finite_numbers: false,
+    allow_extended_string_escapes: false,
+};
+
+/// The value of a text. One without a value is an empty object.
+pub(super) fn value_of(text: &str) -> anyhow::Result<Value> {
+    let root = CstRootNode::parse(text, &SYNTAX)?;
+    let Some(value) = root.value() else { return Ok(Value::Object(serde_json::Map::new())) };
+    value.to_serde_value().context("it is not JSON")
+}
+
+/// Sets a member of the object `section`, or removes it if there is no value. A missing section is created.
 pub(super) fn with_member(
     text: &str,
     section: &str,
@@ -14,9 +36,7 @@ pub(super) fn with_member(
     value: Option<&Value>,
 ) -> anyhow::Result<String> {
     let text = if text.trim().is_empty() { "{}\n" } else { text };
-    let mut expected: Value = serde_json::from_str(text)
-        .context("it is not plain JSON, maybe because of comments: edit it yourself, or remove them")?;
-    ensure!(expected.is_object(), "it is not an object");
+    let mut expected = value_of(text)?;
     let edited = edited(text, section, name, value)?;
     match value {
         Some(value) => expected[section][name] = value.clone(),
@@ -25,168 +45,37 @@ pub(super) fn with_member(
             members.and_then(|members| members.remove(name));
         }
     }
-    ensure!(
-        serde_json::from_str::<Value>(&edited).is_ok_and(|edited| edited == expected),
-        "it cannot be edited"
-    );
+    ensure!(value_of(&edited).is_ok_and(|edited| edited == expected), "it cannot be edited");
     Ok(edited)
 }
 
 fn edited(text: &str, section: &str, name: &str, value: Option<&Value>) -> anyhow::Result<String> {
-    let start = text.find('{').unwrap_or_default();
-    let root = Object::at(text, start);
-    let unit = root.indent(text).filter(|indent| !indent.is_empty()).unwrap_or("  ");
-    let Some(member) = root.member(section) else {
-        let Some(value) = value else { return Ok(text.to_owned()) };
-        return Ok(root.with(text, section, &serde_json::json!({name: value}), unit));
-    };
-    if text.as_bytes()[member.value.start] != b'{' {
-        bail!("{section} is not an object");
+    let root = CstRootNode::parse(text, &SYNTAX)?;
+    let object = root.object_value_or_create().context("it is not an object")?;
+    if value.is_none() && object.get(section).is_none() {
+        return Ok(text.to_owned());
     }
-    let object = Object::at(text, member.value.start);
-    Ok(match value {
-        Some(value) => object.with(text, name, value, unit),
-        None => object.without(text, name),
-    })
+    let Some(members) = object.object_value_or_create(section) else { bail!("{section} is not an object") };
+    match (members.get(name), value) {
+        (Some(member), Some(value)) => member.set_value(input(value)),
+        (Some(member), None) => member.remove(),
+        (None, Some(value)) => drop(members.append(name, input(value))),
+        (None, None) => {}
+    }
+    Ok(root.to_string())
 }
 
-/// A member of an object, by its position in the text.
-struct Member {
-    key: String,
-    start: usize,
-    value: Range<usize>,
-}
-
-/// An object, by its position in a valid text.
-struct Object {
-    open: usize,
-    members: Vec<Member>,
-    close: usize,
-}
-
-impl Object {
-    fn at(text: &str, open: usize) -> Self {
-        let bytes = text.as_bytes();
-        let skip = |mut at: usize, also: u8| {
-            while bytes[at].is_ascii_whitespace() || bytes[at] == also {
-                at += 1;
-            }
-            at
-        };
-        let mut members = Vec::new();
-        let mut at = skip(open + 1, b',');
-        while bytes[at] != b'}' {
-            let key = at..end_of_value(bytes, at);
-            let start = skip(key.end, b':');
-            let value = start..end_of_value(bytes, start);
-            at = skip(value.end, b',');
-            let name = serde_json::from_str(&text[key.clone()]).unwrap_or_default();
-            members.push(Member { key: name, start: key.start, value });
-        }
-        Self { open, members, close: at }
-    }
-
-    fn member(&self, key: &str) -> Option<&Member> {
-        self.members.iter().find(|member| member.key == key)
-    }
-
-    /// What is before the first member in its line, or nothing if it is in the line of the brace.
-    fn indent<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let before = &text[self.open + 1..self.members.first()?.start];
-        before.rsplit_once('\n').map(|(_, indent)| indent)
-    }
-
-    fn with(&self, text: &str, key: &str, value: &Value, unit: &str) -> String {
-        if let Some(member) = self.member(key) {
-            let indent = self.indent(text).unwrap_or_default();
-            return replaced(text, member.value.clone(), &pretty(value, indent, unit));
-        }
-        let name = Value::from(key);
-        match (self.members.last(), self.indent(text)) {
-            (Some(last), Some(indent)) => {
-                let member = format!(",\n{indent}{name}: {}", pretty(value, indent, unit));
-                replaced(text, last.value.end..last.value.end, &member)
-            }
-            // All in one line.
-            (Some(last), None) => {
-                replaced(text, last.value.end..last.value.end, &format!(", {name}: {value}"))
-            }
-            (None, _) => {
-                let line = text[..self.open].rsplit('\n').next().unwrap_or_default();
-                let outer: String = line.chars().take_while(|c| c.is_whitespace()).collect();
-                let indent = format!("{outer}{unit}");
-                let member = format!("\n{indent}{name}: {}\n{outer}", pretty(value, &indent, unit));
-                replaced(text, self.open + 1..self.close, &member)
-            }
+fn input(value: &Value) -> CstInputValue {
+    match value {
+        Value::Null => CstInputValue::Null,
+        Value::Bool(value) => CstInputValue::Bool(*value),
+        Value::Number(number) => CstInputValue::Number(number.to_string()),
+        Value::String(text) => CstInputValue::String(text.clone()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Object(members) => {
+            CstInputValue::Object(members.iter().map(|(name, value)| (name.clone(), input(value))).collect())
         }
     }
-
-    fn without(&self, text: &str, key: &str) -> String {
-        let Some(index) = self.members.iter().position(|member| member.key == key) else {
-            return text.to_owned();
-        };
-        let range = match (index.checked_sub(1), self.members.get(index + 1)) {
-            (_, Some(next)) => self.members[index].start..next.start,
-            (Some(previous), None) => self.members[previous].value.end..self.members[index].value.end,
-            (None, None) => self.open + 1..self.close,
-        };
-        replaced(text, range, "")
-    }
-}
-
-fn replaced(text: &str, range: Range<usize>, with: &str) -> String {
-    format!("{}{with}{}", &text[..range.start], &text[range.end..])
-}
-
-/// The value in several lines, the first of which has its indentation already.
-fn pretty(value: &Value, indent: &str, unit: &str) -> String {
-    let mut bytes = Vec::new();
-    let formatter = PrettyFormatter::with_indent(unit.as_bytes());
-    let mut serializer = serde_json::Serializer::with_formatter(&mut bytes, formatter);
-    match value.serialize(&mut serializer) {
-        Ok(()) => String::from_utf8_lossy(&bytes).replace('\n', &format!("\n{indent}")),
-        Err(_) => value.to_string(),
-    }
-}
-
-/// Where a value ends that starts here.
-fn end_of_value(bytes: &[u8], start: usize) -> usize {
-    let mut depth = 0usize;
-    let mut at = start;
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => {
-                at += 1;
-                while bytes[at] != b'"' {
-                    at += if bytes[at] == b'\\' { 2 } else { 1 };
-                }
-                at += 1;
-            }
-            b'{' | b'[' => {
-                depth += 1;
-                at += 1;
-                continue;
-            }
-            b'}' | b']' => {
-                depth -= 1;
-                at += 1;
-            }
-            byte if depth > 0 && (byte.is_ascii_whitespace() || matches!(byte, b',' | b':')) => {
-                at += 1;
-                continue;
-            }
-            _ => {
-                while bytes.get(at).is_some_and(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(byte))
-                {
-                    at += 1;
-                }
-            }
-        }
-        if depth == 0 {
-            break;
-        }
-    }
-    at
 }
 
 #[cfg(test)]
@@ -236,19 +125,82 @@ mod tests {
     fn a_missing_section_is_added() {
         let value = json!({"url": "u"});
         let expected = "{\n  \"mcpServers\": {\n    \"demo\": {\n      \"url\": \"u\"\n    }\n  }\n}\n";
-        for empty in ["", "{}\n", "{ \n}\n"] {
+        for empty in ["", " \n", "{}\n", "{\n}\n"] {
             assert_eq!(set(empty, "demo", &value), expected);
         }
         assert_eq!(remove(expected, "demo"), "{\n  \"mcpServers\": {}\n}\n");
         let line = r#"{"a": 1, "mcpServers": {"x": 2}}"#;
-        assert_eq!(set(line, "demo", &value), r#"{"a": 1, "mcpServers": {"x": 2, "demo": {"url":"u"}}}"#);
-        assert_eq!(set("{\"mcpServers\": {}}", "demo", &json!(1)), "{\"mcpServers\": {\n  \"demo\": 1\n}}");
+        assert_eq!(remove(&set(line, "x", &value), "x"), r#"{"a": 1, "mcpServers": {}}"#);
+    }
+
+    /// A file as people write it for VS Code.
+    const COMMENTED: &str = r#"// Servers of the team
+{
+  /* ours, "not": {"yours"} */
+  "mcpServers": {
+    // the old one
+    "own": { "command": "x", "args": ["// no comment"], }, // until May
+  },
+  "inputs": [1, 2,], // last
+}
+"#;
+
+    #[test]
+    fn comments_and_trailing_commas_stay() {
+        let added = set(COMMENTED, "demo", &json!({"url": "u"}));
+        let lines: Vec<&str> = COMMENTED.lines().collect();
+        assert!(lines.iter().all(|line| added.contains(line.trim())), "{added}");
+        assert_eq!(value_of(&added).unwrap()["mcpServers"]["demo"], json!({"url": "u"}));
+        assert_eq!(set(&added, "demo", &json!({"url": "u"})), added);
+        let changed = set(&added, "demo", &json!({"url": "v"}));
+        assert_eq!(changed, added.replace("\"u\"", "\"v\""));
+        assert_eq!(remove(&changed, "demo"), COMMENTED);
+        let without = remove(COMMENTED, "own");
+        assert!(without.contains("\"inputs\": [1, 2,], // last") && !without.contains("\"x\""), "{without}");
+        let commented = set("// nothing yet\n", "demo", &json!(1));
+        assert!(commented.starts_with("// nothing yet\n"), "{commented}");
+        assert_eq!(value_of(&commented).unwrap(), json!({"mcpServers": {"demo": 1}}));
     }
 
     #[test]
-    fn a_text_that_is_not_plain_json_is_not_changed() {
-        for wrong in ["{ // comment\n}", "[]", "{\"mcpServers\": 1}", "{\"a\": 1,}"] {
-            assert!(with_member(wrong, "mcpServers", "demo", Some(&json!({}))).is_err(), "{wrong}");
+    fn line_ends_of_windows_stay() {
+        let text = COMMENTED.replace('\n', "\r\n");
+        let added = set(&text, "demo", &json!({"url": "u", "headers": {"a": ["b"]}}));
+        assert_eq!(added.matches('\n').count(), added.matches("\r\n").count(), "{added:?}");
+        assert_eq!(remove(&added, "demo"), text);
+    }
+
+    #[test]
+    fn members_of_other_objects_and_odd_names_are_not_taken_for_it() {
+        let text = "{\"other\": {\"mcpServers\": {\"demo\": 1}, \"demo\": 2}}\n";
+        let added = set(text, "demo", &json!({}));
+        let expected = json!({"other": {"mcpServers": {"demo": 1}, "demo": 2}, "mcpServers": {"demo": {}}});
+        assert_eq!(value_of(&added).unwrap(), expected);
+        let odd = "a\"b\\c\n{}//";
+        let added = set("{}", odd, &json!({odd: odd}));
+        assert_eq!(value_of(&added).unwrap(), json!({"mcpServers": {odd: {odd: odd}}}));
+        assert_eq!(set("{\"mcp\\u0053ervers\": {}}", "x", &json!(1)).matches("ervers").count(), 1);
+    }
+
+    #[test]
+    fn a_text_that_is_something_else_is_not_changed() {
+        for wrong in [
+            "[]",
+            "1",
+            "{\"mcpServers\": 1}",
+            "{\"mcpServers\": null}",
+            "{a: 1}",
+            "{'a': 1}",
+            "{\"a\": 1 \"b\": 2}",
+            "{\"a\": .5}",
+            "{\"a\"",
+            "{} {}",
+            "/* ",
+            &"[".repeat(100_000),
+        ] {
+            assert!(with_member(wrong, "mcpServers", "demo", Some(&json!({}))).is_err(), "{wrong:.30}");
         }
+        let twice = "{\"mcpServers\": {}, \"mcpServers\": {\"own\": 1}}";
+        assert!(with_member(twice, "mcpServers", "demo", Some(&json!({}))).is_err());
     }
 }

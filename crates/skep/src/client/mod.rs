@@ -15,7 +15,13 @@ use std::{
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use self::{added::Added, config_file::ConfigFile, diff::diff, json_edit::with_member, known::KnownClient};
+use self::{
+    added::Added,
+    config_file::ConfigFile,
+    diff::diff,
+    json_edit::{value_of, with_member},
+    known::KnownClient,
+};
 use crate::{output::print, run};
 
 /// Add servers of skep run to the configuration of an MCP client, and remove them.
@@ -151,7 +157,7 @@ fn list(added: &mut Added) -> anyhow::Result<()> {
 
 /// The servers in the configuration of a client.
 fn configured(text: &str, client: KnownClient) -> serde_json::Map<String, Value> {
-    let config: Value = serde_json::from_str(text).unwrap_or_default();
+    let config = value_of(text).unwrap_or_default();
     config[client.section()].as_object().cloned().unwrap_or_default()
 }
 
