@@ -6,12 +6,14 @@ use std::{
 };
 
 use anyhow::{Context, anyhow, ensure};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
+use skep_config::field::FieldPath;
 use skep_proxy::{Caller, Explanation, Outcome};
 
 use crate::{
-    explain::{Format, Subject, Tools, subjects},
+    explain::{Subject, Tools, subjects},
+    manifests::Lines,
     output::print,
 };
 
@@ -42,9 +44,30 @@ pub(crate) struct Args {
     #[arg(short, long, default_value = "default")]
     namespace: String,
 
-    /// What is printed: a line for each test, or a line of JSON.
+    /// The format of the results.
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Format {
+    /// A line for each test.
+    Text,
+    /// A line of JSON for each test.
+    Json,
+    /// A JUnit report, for CI systems.
+    Junit,
+}
+
+/// The result of a test.
+#[derive(Serialize)]
+struct TestResult {
+    file: String,
+    line: Option<u64>,
+    name: String,
+    passed: bool,
+    /// Why it failed.
+    reason: Option<String>,
 }
 
 struct Tests {
@@ -55,6 +78,7 @@ struct Tests {
 
 struct Test {
     name: String,
+    line: Option<u64>,
     server: Option<String>,
     /// The claims of the caller's token. A caller without any has no token.
     caller: Option<Map<String, Value>>,
@@ -84,37 +108,91 @@ enum Decision {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let (mut failed, mut count) = (0usize, 0usize);
-    for file in &args.files {
-        let tests = read(file)?;
+    let mut results = Vec::new();
+    for path in &args.files {
+        let tests = read(path)?;
         let subjects = subjects(&tests.manifests, &args.namespace)?;
-        for test in &tests.tests {
-            let place = || format!("{}: {}", file.display(), test.name);
-            count += 1;
+        for test in tests.tests {
+            let file = path.display().to_string();
+            let place = || format!("{file}: {}", test.name);
             let reason = runtime.block_on(test.failure(&subjects)).with_context(place)?;
-            failed += usize::from(reason.is_some());
-            print(&match (args.output, reason) {
-                (Format::Json, reason) => {
-                    let (file, name) = (file.display().to_string(), &test.name);
-                    let passed = reason.is_none();
-                    format!("{}\n", json!({"file": file, "name": name, "passed": passed, "reason": reason}))
-                }
-                (Format::Text, None) => format!("ok      {}\n", test.name),
-                (Format::Text, Some(reason)) => format!("FAILED  {}: {reason}\n", test.name),
-            })?;
+            let result =
+                TestResult { file, line: test.line, name: test.name, passed: reason.is_none(), reason };
+            match args.output {
+                Format::Text => print(&result.text())?,
+                Format::Json => print(&format!("{}\n", json!(result)))?,
+                Format::Junit => {}
+            }
+            results.push(result);
         }
     }
+    if args.output == Format::Junit {
+        print(&junit(&results))?;
+    }
+    let (count, failed) = counts(&results);
     ensure!(failed == 0, "{failed} of {count} tests failed");
     match args.output {
-        Format::Json => Ok(()),
         Format::Text => print(&format!("{count} tests passed\n")),
+        Format::Json | Format::Junit => Ok(()),
     }
+}
+
+/// The number of results, and of failures among them.
+fn counts(results: &[TestResult]) -> (usize, usize) {
+    (results.len(), results.iter().filter(|result| !result.passed).count())
+}
+
+impl TestResult {
+    fn text(&self) -> String {
+        let Some(reason) = &self.reason else { return format!("ok      {}\n", self.name) };
+        let line = self.line.map(|line| format!("{line}:")).unwrap_or_default();
+        format!("FAILED  {}:{line} {}: {reason}\n", self.file, self.name)
+    }
+
+    fn junit(&self) -> String {
+        let (file, name) = (xml(&self.file), xml(&self.name));
+        let line = self.line.map(|line| format!(" line=\"{line}\"")).unwrap_or_default();
+        let failure = self.reason.as_ref().map(|reason| format!("<failure message=\"{}\"/>", xml(reason)));
+        format!(
+            "  <testcase classname=\"{file}\" name=\"{name}\" file=\"{file}\"{line}>{}</testcase>\n",
+            failure.unwrap_or_default()
+        )
+    }
+}
+
+/// A report in the XML of JUnit.
+fn junit(results: &[TestResult]) -> String {
+    let (count, failed) = counts(results);
+    let cases: String = results.iter().map(TestResult::junit).collect();
+    format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
+         <testsuite name=\"skep test\" tests=\"{count}\" failures=\"{failed}\">\n{cases}</testsuite>\n"
+    )
+}
+
+/// A text as the value of an attribute. XML cannot express most control characters.
+fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '"' => escaped.push_str("&quot;"),
+            '\n' => escaped.push_str("&#10;"),
+            other if other.is_control() || matches!(other, '\u{fffe}' | '\u{ffff}') => {
+                escaped.push('\u{fffd}');
+            }
+            other => escaped.push(other),
+        }
+    }
+    escaped
 }
 
 fn read(file: &Path) -> anyhow::Result<Tests> {
     let parsed = || {
-        let fields: Map<String, Value> = serde_saphyr::from_str(&fs::read_to_string(file)?)?;
-        Tests::parse(Fields(fields))
+        let text = fs::read_to_string(file)?;
+        let fields: Map<String, Value> = serde_saphyr::from_str(&text)?;
+        Tests::parse(Fields(fields), &Lines::new(&text))
     };
     let mut tests = parsed().with_context(|| file.display().to_string())?;
     let folder = file.parent().unwrap_or(Path::new("."));
@@ -152,7 +230,7 @@ impl Fields {
 }
 
 impl Tests {
-    fn parse(mut fields: Fields) -> anyhow::Result<Self> {
+    fn parse(mut fields: Fields, lines: &Lines) -> anyhow::Result<Self> {
         let manifests = fields.required("manifests", "a list of files")?;
         let tests: Vec<Map<String, Value>> = fields.required("tests", "a list of tests")?;
         fields.end()?;
@@ -162,7 +240,8 @@ impl Tests {
                 Some(name) => format!("tests[{number}] ({name})"),
                 None => format!("tests[{number}]"),
             };
-            Test::parse(Fields(test)).context(place)
+            let line = lines.line(0, &FieldPath::from("tests").index(number));
+            Test::parse(Fields(test), line).context(place)
         };
         let tests = tests.into_iter().enumerate().map(test).collect::<anyhow::Result<_>>()?;
         Ok(Self { manifests, tests })
@@ -170,9 +249,10 @@ impl Tests {
 }
 
 impl Test {
-    fn parse(mut fields: Fields) -> anyhow::Result<Self> {
+    fn parse(mut fields: Fields, line: Option<u64>) -> anyhow::Result<Self> {
         const TEXT: &str = "a string";
         let test = Self {
+            line,
             name: fields.required("name", TEXT)?,
             server: fields.optional("server", TEXT)?,
             caller: fields.optional("caller", "an object of claims")?,

@@ -16,18 +16,18 @@ use super::yaml::documents;
 
 /// The lines of all fields of a text. They are computed once, when the first is needed.
 #[derive(Default)]
-pub(super) struct Lines {
+pub(crate) struct Lines {
     text: String,
     documents: OnceLock<Vec<Spanned<Tree>>>,
 }
 
 impl Lines {
-    pub(super) fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         Self { text: text.into(), documents: OnceLock::new() }
     }
 
     /// The line of a field in the document with this number, or of the innermost field around it that exists.
-    pub(super) fn line(&self, document: usize, field: &FieldPath) -> Option<u64> {
+    pub(crate) fn line(&self, document: usize, field: &FieldPath) -> Option<u64> {
         let documents = self.documents.get_or_init(|| documents(&self.text).unwrap_or_default());
         line(documents.get(document)?, field)
     }

@@ -14,8 +14,8 @@ use skep_config::{FieldError, FieldPath};
 use skep_operator::render::RenderError;
 
 pub(crate) use self::files::{ManifestFiles, ManifestText};
-pub(crate) use self::lines::located;
-use self::lines::{Lines, place};
+use self::lines::place;
+pub(crate) use self::lines::{Lines, located};
 use crate::output::plain;
 
 /// The objects of some files, with their positions.

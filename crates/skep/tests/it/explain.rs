@@ -169,15 +169,19 @@ fn expectations_are_checked_and_failures_have_their_reason() {
     );
     let (code, text, error) = skep(&["test", "-f", file.to_str().unwrap()]);
     assert_eq!((code, error.as_str()), (Some(1), "error: 2 of 2 tests failed\n"));
-    let expected = "FAILED  wrong: authorization rejects it with 403: Unauthorized (no policy permits it)
-FAILED  also wrong: listed are [\"echo\"], and not [\"add\"]
-";
+    let expected = format!(
+        "FAILED  {0}:4: wrong: authorization rejects it with 403: Unauthorized (no policy permits it)
+FAILED  {0}:5: also wrong: listed are [\"echo\"], and not [\"add\"]
+",
+        file.display()
+    );
     assert_eq!(text, expected);
     let (code, text, _) = skep(&["test", "-o", "json", "-f", file.to_str().unwrap()]);
     let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((code, lines.len(), &lines[1]["name"]), (Some(1), 2, &"also wrong".into()));
     let reason = "listed are [\"echo\"], and not [\"add\"]";
     assert_eq!((&lines[1]["passed"], &lines[1]["reason"]), (&false.into(), &reason.into()));
+    assert_eq!(lines[1]["line"], 5);
     for (test, mistake) in [
         (
             "{name: a, tool: add, expect: allowed, expects: 1}",
@@ -198,6 +202,29 @@ FAILED  also wrong: listed are [\"echo\"], and not [\"add\"]
         let (code, _, error) = skep(&["test", "-f", file.to_str().unwrap()]);
         assert_eq!((code, error), (Some(1), format!("error: {}: {mistake}\n", file.display())));
     }
+}
+
+#[test]
+fn a_junit_report_has_every_test_with_its_line() {
+    let file = tests_file(
+        "junit-policy-tests",
+        r#"- {name: fine, caller: {sub: bob}, tool: echo, expect: allowed}
+- {name: "wrong <&\"\x1b", caller: {sub: bob}, tools: [echo, add], expect: [add]}
+"#,
+    );
+    let (code, text, error) = skep(&["test", "-o", "junit", "-f", file.to_str().unwrap()]);
+    assert_eq!((code, error.as_str()), (Some(1), "error: 1 of 2 tests failed\n"));
+    let name = "wrong &lt;&amp;&quot;\u{fffd}";
+    let expected = format!(
+        r#"<?xml version="1.0" encoding="UTF-8"?>
+<testsuite name="skep test" tests="2" failures="1">
+  <testcase classname="{0}" name="fine" file="{0}" line="3"></testcase>
+  <testcase classname="{0}" name="{name}" file="{0}" line="4"><failure message="listed are [&quot;echo&quot;], and not [&quot;add&quot;]"/></testcase>
+</testsuite>
+"#,
+        file.display()
+    );
+    assert_eq!(text, expected);
 }
 
 /// A virtual server in front of two servers, as `kubectl get -o yaml` exports them.
@@ -347,10 +374,8 @@ fn what_only_a_running_server_decides_is_said_and_no_decision_point_is_queried()
     fs::write(&tests, format!("manifests: [server.yaml]\ntests: {cases}")).unwrap();
     let (code, text, _) = skep(&["test", "-f", tests.to_str().unwrap()]);
     assert_eq!(code, Some(1), "{text}");
-    assert!(
-        text.starts_with("FAILED  one: authorization does not decide it here: policies read hints"),
-        "{text}"
-    );
+    let reason = "tests.yaml:3: one: authorization does not decide it here: policies read hints";
+    assert!(text.starts_with("FAILED  ") && text.contains(reason), "{text}");
     assert!(text.contains("ok      two\n"), "{text}");
     fs::write(
         &tests,
