@@ -47,7 +47,7 @@ impl AuthServer {
             StorageSettings::Memory => Ok(Arc::new(MemoryStore::new(clock.clone())) as _),
             StorageSettings::Redis(settings) => RedisStore::new(*settings, clock.clone())
                 .map(|store| Arc::new(store) as _)
-                .map_err(|error| vec![FieldError::new("storage.redis_config.addr", error)]),
+                .map_err(|error| vec![FieldError::new("storage.redis_config", error)]),
         });
         match (Settings::new(config), store) {
             (Ok((settings, upstreams)), Ok(store)) => Self::with(config, settings, upstreams, store, clock),

@@ -6,7 +6,7 @@
 //! [`outbound`] has the connections to it, [`sessions`] which of its sessions a client uses.
 //!
 //! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `aws`, `identity`,
-//! `redis` and `sessions` beside them.
+//! `session_redis` and `sessions` next to them.
 
 mod administration;
 mod authorization_server;
@@ -23,7 +23,7 @@ pub mod message;
 pub mod middleware;
 pub mod outbound;
 mod pod;
-mod redis;
+mod session_redis;
 pub mod sessions;
 mod truncate;
 mod turns;

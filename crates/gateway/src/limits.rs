@@ -59,12 +59,6 @@ pub const REDIS_CONNECT_TIME: Duration = Duration::from_secs(2);
 pub const REDIS_ANSWER_TIME: Duration = Duration::from_secs(2);
 /// For how many milliseconds a call that was counted is known, in case the reply is lost: longer than a request to Redis takes.
 pub const COUNTED_CALL: u64 = 10_000;
-/// How long no connection is tried after one has failed.
-pub const REDIS_PAUSE: Duration = Duration::from_millis(500);
-/// How long it may take to become available when the proxy starts.
-pub const REDIS_START_TIME: Duration = Duration::from_secs(10);
-/// The least time between two log lines about it.
-pub const REDIS_LOG_PAUSE: Duration = Duration::from_secs(10);
 /// The longest name that is part of a key in Redis. Of a longer one, its digest is.
 pub const REDIS_NAME: usize = 256;
 /// How many token buckets are kept in memory. Beyond that, a new caller has none for itself.

@@ -3,12 +3,13 @@
 use std::{
     collections::BTreeMap,
     fs,
-    net::{Ipv4Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use anyhow::{Result, bail};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -19,11 +20,16 @@ use tokio::{
 use crate::{free_port, process::Process, repository::install, scratch::Scratch};
 
 const START_TIME: Duration = Duration::from_secs(30);
+const AUTHORITY: &str = "ca.pem";
+const CERTIFICATE: &str = "cert.pem";
+const KEY: &str = "key.pem";
 
 /// A Redis on loopback, which persists to disk. It ends with the test, however that ends.
 pub struct Redis {
     address: SocketAddr,
     password: Option<String>,
+    /// The authority of its certificate, in PEM. With it, all connections use TLS.
+    authority: Option<String>,
     process: Option<Process>,
     scratch: Scratch,
 }
@@ -31,19 +37,43 @@ pub struct Redis {
 impl Redis {
     /// Starts one without a password.
     pub async fn start() -> Self {
-        Self::launch(None).await.expect("Redis starts")
+        Self::launch(None, false).await.expect("Redis starts")
     }
 
     /// Starts one with a password.
     pub async fn with_password(password: &str) -> Self {
-        Self::launch(Some(password.to_owned())).await.expect("Redis starts")
+        Self::launch(Some(password.to_owned()), false).await.expect("Redis starts")
     }
 
-    async fn launch(password: Option<String>) -> Result<Self> {
-        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
-        let mut redis = Self { address, password, process: None, scratch: Scratch::new()? };
+    /// Starts one with a password and TLS.
+    pub async fn with_tls(password: &str) -> Self {
+        Self::launch(Some(password.to_owned()), true).await.expect("Redis starts")
+    }
+
+    async fn launch(password: Option<String>, has_tls: bool) -> Result<Self> {
+        let (address, scratch) = (SocketAddr::from((Ipv4Addr::LOCALHOST, free_port())), Scratch::new()?);
+        let authority = has_tls.then(|| write_certificates(scratch.path())).transpose()?;
+        let mut redis = Self { address, password, authority, process: None, scratch };
         redis.try_start().await?;
         Ok(redis)
+    }
+
+    pub(crate) fn host_and_port(&self) -> (IpAddr, u16) {
+        (self.address.ip(), self.address.port())
+    }
+
+    pub(crate) fn password(&self) -> Option<&str> {
+        self.password.as_deref()
+    }
+
+    /// The authority of its certificate, in PEM.
+    pub fn authority(&self) -> &str {
+        self.authority.as_deref().expect("it has TLS")
+    }
+
+    /// The file with this authority.
+    pub fn authority_file(&self) -> PathBuf {
+        self.scratch.path().join(AUTHORITY)
     }
 
     /// Its address, as `host:port`.
@@ -102,7 +132,15 @@ impl Redis {
     async fn try_start(&mut self) -> Result<()> {
         let port = self.address.port().to_string();
         let folder = self.scratch.path().to_owned();
-        let mut args = vec!["--bind", "127.0.0.1", "--port", &port, "--save", ""];
+        let mut args = vec!["--bind", "127.0.0.1", "--save", ""];
+        match self.authority {
+            None => args.extend(["--port", &port]),
+            Some(_) => {
+                args.extend(["--port", "0", "--tls-port", &port, "--tls-auth-clients", "no"]);
+                args.extend(["--tls-cert-file", CERTIFICATE, "--tls-key-file", KEY]);
+                args.extend(["--tls-ca-cert-file", AUTHORITY]);
+            }
+        }
         args.extend(["--appendonly", "yes", "--appendfsync", "always", "--dir"]);
         let folder_name = folder.to_string_lossy().into_owned();
         args.push(&folder_name);
@@ -125,11 +163,27 @@ impl Redis {
     /// Whether it responds, even with a request for a password. While it loads its files, it does not.
     async fn responds(&self) -> Result<bool> {
         let mut stream = TcpStream::connect(self.address).await?;
+        if self.authority.is_some() {
+            return Ok(true);
+        }
         stream.write_all(b"PING\r\n").await?;
         let mut answer = [0; 64];
         let length = stream.read(&mut answer).await?;
         Ok([&b"+PONG"[..], b"-NOAUTH"].iter().any(|expected| answer[..length].starts_with(expected)))
     }
+}
+
+/// Writes an authority and a certificate of it for loopback. Returns the authority in PEM.
+fn write_certificates(folder: &Path) -> Result<String> {
+    let mut authority = CertificateParams::new(Vec::new())?;
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
+    let key = KeyPair::generate()?;
+    let server = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &authority)?;
+    fs::write(folder.join(AUTHORITY), authority.pem())?;
+    fs::write(folder.join(CERTIFICATE), server.pem())?;
+    fs::write(folder.join(KEY), key.serialize_pem())?;
+    Ok(authority.pem())
 }
 
 fn read_all(folder: &Path, bytes: &mut Vec<u8>) {

@@ -14,7 +14,7 @@ use crate::{
     keys::{Keys, OpaqueTokens},
     rules::Uri,
 };
-pub(crate) use storage::{RedisPlace, RedisSettings, RedisTls, StorageSettings, storage};
+pub(crate) use storage::{RedisSettings, StorageSettings, storage};
 pub(crate) use trust::{Delegate, Trusted};
 pub(crate) use upstreams::{Credentials, Identity, Kind, UpstreamSettings};
 

@@ -3,10 +3,14 @@
 use std::{fs, time::Duration};
 
 use skep_config::{
-    AuthServer, FieldError,
+    AuthServer, FieldError, FieldPath,
     auth_server::{self as config, AuthServerStorageType, RedisStorage},
     duration,
 };
+use skep_redis::{Address, Place, Settings, Timeouts, Tls, Topology};
+
+/// The field of the settings.
+const FIELD: &str = "storage.redis_config";
 
 /// Where rows are stored.
 pub(crate) enum StorageSettings {
@@ -16,37 +20,12 @@ pub(crate) enum StorageSettings {
     Redis(Box<RedisSettings>),
 }
 
-/// A Redis.
+/// The settings of a store in Redis.
 pub(crate) struct RedisSettings {
-    pub(crate) place: RedisPlace,
-    pub(crate) tls: Option<RedisTls>,
-    pub(crate) user: Option<String>,
-    pub(crate) password: String,
+    pub(crate) connection: Settings,
     pub(crate) prefix: String,
-    pub(crate) connect_time: Duration,
-    pub(crate) response_time: Duration,
     /// The key that encrypts tokens of upstreams.
     pub(crate) key: Option<[u8; 32]>,
-}
-
-/// Where a Redis is. Addresses are written as `host:port`.
-#[derive(Clone)]
-pub(crate) enum RedisPlace {
-    /// At this address.
-    Address(String),
-    /// On the node of a cluster that has the keys. The address is of any node.
-    Cluster(String),
-    /// Where these Sentinels have it.
-    Sentinels { primary: String, addresses: Vec<String>, db: i32, tls: Option<RedisTls> },
-}
-
-/// TLS to a Redis.
-#[derive(Clone)]
-pub(crate) struct RedisTls {
-    /// Whether certificates are not verified.
-    pub(crate) is_insecure: bool,
-    /// The certificate authority in PEM, if it is not one of the system's.
-    pub(crate) authority: Option<Vec<u8>>,
 }
 
 /// The store of a configuration.
@@ -55,9 +34,8 @@ pub(crate) fn storage(server: &AuthServer) -> Result<StorageSettings, Vec<FieldE
     if storage.type_ != Some(AuthServerStorageType::Redis) {
         return Ok(StorageSettings::Memory);
     }
-    let within = |error: FieldError| error.within("storage.redis_config");
     let Some(redis) = &storage.redis_config else {
-        return Err(vec![FieldError::new("storage.redis_config", "must be set for redis")]);
+        return Err(vec![FieldError::new(FIELD, "must be set for redis")]);
     };
     let mut errors = Vec::new();
     if redis.key_prefix.is_empty() {
@@ -70,46 +48,65 @@ pub(crate) fn storage(server: &AuthServer) -> Result<StorageSettings, Vec<FieldE
             Duration::from_secs(default)
         }),
     };
-    let connect_time = time("dial_timeout", &redis.dial_timeout, 5);
-    let response_time =
+    let connect = time("dial_timeout", &redis.dial_timeout, 5);
+    let response =
         time("read_timeout", &redis.read_timeout, 3) + time("write_timeout", &redis.write_timeout, 3);
+    let timeouts = Timeouts { connect, response, total: connect + response };
     let mut checked = |error: FieldError| errors.push(error);
-    let place = place(redis).map_err(&mut checked);
+    let topology = topology(redis).map_err(&mut checked);
     let tls = tls("tls", redis.tls.as_ref()).map_err(&mut checked);
     let login = credentials(redis).map_err(&mut checked);
     let key = key(&redis.encryption_key_file).map_err(&mut checked);
-    match (place, tls, login, key) {
-        (Ok(place), Ok(tls), Ok((user, password)), Ok(key)) if errors.is_empty() => {
-            let prefix = redis.key_prefix.clone();
-            let settings =
-                RedisSettings { place, tls, user, password, prefix, connect_time, response_time, key };
-            Ok(StorageSettings::Redis(Box::new(settings)))
+    match (topology, tls, login, key) {
+        (Ok((topology, db)), Ok(tls), Ok((user, password)), Ok(key)) if errors.is_empty() => {
+            let (place, prefix) = (Place { topology, tls }, redis.key_prefix.clone());
+            if !place.keeps_together(&prefix) {
+                let message = "must have a hash tag, as in \"thv:auth:{name}:\", so that a cluster keeps all keys on one node";
+                return Err(vec![FieldError::new("key_prefix", message).within(FIELD)]);
+            }
+            let password_variable = redis.acl_user_config.as_ref().map(|user| user.password_env_var.clone());
+            let password_variable = password_variable.unwrap_or_default();
+            let connection =
+                Settings { field: FIELD, place, db, user, password, password_variable, timeouts };
+            Ok(StorageSettings::Redis(Box::new(RedisSettings { connection, prefix, key })))
         }
-        _ => Err(errors.into_iter().map(within).collect()),
+        _ => Err(errors.into_iter().map(|error| error.within(FIELD)).collect()),
     }
 }
 
-fn place(redis: &RedisStorage) -> Result<RedisPlace, FieldError> {
+/// The nodes, and the number of the database.
+fn topology(redis: &RedisStorage) -> Result<(Topology, i32), FieldError> {
     match &redis.sentinel_config {
         None if redis.addr.is_empty() => Err(FieldError::new("addr", "must not be empty")),
-        None if redis.cluster_mode => Ok(RedisPlace::Cluster(redis.addr.clone())),
-        None => Ok(RedisPlace::Address(redis.addr.clone())),
+        None => {
+            let address = address("addr", &redis.addr)?;
+            Ok((if redis.cluster_mode { Topology::Cluster(address) } else { Topology::Server(address) }, 0))
+        }
         Some(_) if redis.cluster_mode || !redis.addr.is_empty() => {
             Err(FieldError::new("sentinel_config", "must not be set together with addr or cluster_mode"))
         }
         Some(sentinel) if sentinel.master_name.is_empty() || sentinel.sentinel_addrs.is_empty() => {
             Err(FieldError::new("sentinel_config", "must have master_name and sentinel_addrs"))
         }
-        Some(sentinel) => Ok(RedisPlace::Sentinels {
-            primary: sentinel.master_name.clone(),
-            addresses: sentinel.sentinel_addrs.clone(),
-            db: sentinel.db,
-            tls: tls("sentinel_tls", redis.sentinel_tls.as_ref())?,
-        }),
+        Some(sentinel) => {
+            let addresses = sentinel.sentinel_addrs.iter().enumerate().map(|(index, text)| {
+                address(FieldPath::from("sentinel_config.sentinel_addrs").index(index), text)
+            });
+            let topology = Topology::Sentinels {
+                primary: sentinel.master_name.clone(),
+                addresses: addresses.collect::<Result<_, _>>()?,
+                tls: tls("sentinel_tls", redis.sentinel_tls.as_ref())?,
+            };
+            Ok((topology, sentinel.db))
+        }
     }
 }
 
-fn tls(field: &'static str, tls: Option<&config::RedisTls>) -> Result<Option<RedisTls>, FieldError> {
+fn address(field: impl Into<FieldPath>, text: &str) -> Result<Address, FieldError> {
+    text.parse().map_err(|error| FieldError::new(field, format!("{error}")))
+}
+
+fn tls(field: &'static str, tls: Option<&config::RedisTls>) -> Result<Option<Tls>, FieldError> {
     let Some(tls) = tls else { return Ok(None) };
     let file = &tls.ca_cert_file;
     let authority = match &**file {
@@ -118,7 +115,7 @@ fn tls(field: &'static str, tls: Option<&config::RedisTls>) -> Result<Option<Red
             FieldError::new("ca_cert_file", format!("{file} cannot be read: {error}")).within(field)
         })?),
     };
-    Ok(Some(RedisTls { is_insecure: tls.insecure_skip_verify, authority }))
+    Ok(Some(Tls { is_insecure: tls.insecure_skip_verify, authority }))
 }
 
 fn credentials(redis: &RedisStorage) -> Result<(Option<String>, String), FieldError> {

@@ -14,7 +14,6 @@ use super::{
 use crate::{
     SessionFilter,
     clock::Clock,
-    config::RedisPlace,
     limits,
     store::{Client, Grant, MemoryStore, Method, RedisStore, Session, Store, Upstream, User},
 };
@@ -127,7 +126,7 @@ async fn the_memory_store_finds_all_sessions_and_clients() {
 async fn the_redis_store_finds_all_sessions_and_clients() {
     for key in [None, Some([7; 32])] {
         let (redis, clock) = (Redis::with_password(PASSWORD).await, Clock::default());
-        let settings = settings(None, PASSWORD, RedisPlace::Address(redis.address()), None, key);
+        let settings = settings(None, PASSWORD, redis.address().parse().unwrap(), key);
         let store = Arc::new(RedisStore::new(settings, clock.clone()).unwrap());
         check_sessions(store.clone(), &clock).await;
         check_clients(store).await;

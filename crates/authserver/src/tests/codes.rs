@@ -11,7 +11,7 @@ use super::{
     stores::{PASSWORD, store_at},
     world::{Visitor, World},
 };
-use crate::{config::RedisPlace, rates::Rates};
+use crate::rates::Rates;
 
 #[tokio::test]
 async fn of_many_uses_of_a_code_at_once_exactly_one_gets_tokens() {
@@ -44,7 +44,7 @@ async fn a_code_that_is_used_twice_ends_its_session() {
 async fn a_code_that_reaches_two_replicas_at_once_ends_no_session() {
     let redis = Redis::with_password(PASSWORD).await;
     let (servers, provider) = Servers::new().await;
-    let store = async || store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let store = async || store_at(redis.address().parse().unwrap(), None).await;
     let mut world = World { server: servers.start(store().await).await, provider };
     let other =
         World { server: servers.start(store().await).await, provider: IdentityProvider::start().await };

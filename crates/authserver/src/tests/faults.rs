@@ -17,12 +17,11 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::RedisPlace,
     store::{MemoryStore, Store},
 };
 
 async fn redis_store(redis: &Redis) -> Arc<dyn Store> {
-    store_at(RedisPlace::Address(redis.address()), None, None).await
+    store_at(redis.address().parse().unwrap(), None).await
 }
 
 /// A server with a store, as if it had just started.

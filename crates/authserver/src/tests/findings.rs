@@ -10,7 +10,7 @@ use super::{
     stores::{PASSWORD, store_at},
     world::{REDIRECT, Visitor, World, authorize_path, config, hidden_fields},
 };
-use crate::{AuthServer, config::RedisPlace};
+use crate::AuthServer;
 
 /// CVE-2026-7571: the parameters of a login changed between its steps.
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn a_malformed_token_at_the_registration_is_not_read() {
 async fn a_revocation_that_the_store_did_not_do_is_no_success() {
     let mut redis = Redis::with_password(PASSWORD).await;
     let (servers, provider) = Servers::new().await;
-    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let store = store_at(redis.address().parse().unwrap(), None).await;
     let world = World { server: servers.start(store).await, provider };
     let mut flow = Flow::new("ann");
     for step in STEPS {

@@ -14,7 +14,6 @@ use super::{
 use crate::{
     AuthServer,
     clock::Clock,
-    config::RedisPlace,
     rates::Rates,
     store::{MemoryStore, Store},
 };
@@ -119,6 +118,6 @@ fn no_token_of_one_user_reaches_another_however_their_flows_interleave() {
 fn no_token_of_one_user_reaches_another_at_replicas_that_share_a_redis() {
     let runtime = Runtime::new().unwrap();
     let redis = runtime.block_on(Redis::with_password(PASSWORD));
-    let store = || store_as(None, PASSWORD, RedisPlace::Address(redis.address()), None, None);
+    let store = || store_as(None, PASSWORD, redis.address().parse().unwrap(), None);
     check(&runtime, [store(), store()]);
 }

@@ -32,7 +32,6 @@ use super::{
 use crate::{
     UpstreamTokenError,
     clock::Clock,
-    config::{RedisPlace, RedisSettings},
     keys::CODE,
     limits,
     rates::Rates,
@@ -237,8 +236,8 @@ impl Stage {
 async fn store_behind(network: &Network) -> (Redis, Arc<dyn Store>) {
     let redis = Redis::with_password(PASSWORD).await;
     let address = network.clone().to(redis.address().parse().unwrap()).await;
-    let place = RedisPlace::Address(address.to_string());
-    let settings = RedisSettings { response_time: PATIENCE, ..settings(None, PASSWORD, place, None, None) };
+    let mut settings = settings(None, PASSWORD, address.to_string().parse().unwrap(), None);
+    settings.connection.timeouts.response = PATIENCE;
     (redis, Arc::new(RedisStore::new(settings, Clock::default()).unwrap()))
 }
 

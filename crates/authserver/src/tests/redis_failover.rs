@@ -12,7 +12,7 @@ use super::{
     stores::{PASSWORD, store_at},
     world::World,
 };
-use crate::{config::RedisPlace, store::Store};
+use crate::store::Store;
 
 /// Two Redis, of which one is the primary, and a Sentinel.
 struct Group {
@@ -59,9 +59,8 @@ impl Group {
     }
 
     async fn store(&self) -> Arc<dyn Store> {
-        let addresses = vec![format!("127.0.0.1:{}", self.sentinel)];
-        store_at(RedisPlace::Sentinels { primary: "main".into(), addresses, db: 0, tls: None }, None, None)
-            .await
+        let place = format!("redis+sentinel://127.0.0.1:{}/main", self.sentinel);
+        store_at(place.parse().unwrap(), None).await
     }
 
     /// Waits until the other one has what this primary has.

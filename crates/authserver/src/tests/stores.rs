@@ -6,12 +6,13 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use futures::future::join_all;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use skep_redis::{Place, Settings, Timeouts};
 use skep_testkit::Redis;
 use tokio::time::sleep;
 
 use crate::{
     clock::Clock,
-    config::{RedisPlace, RedisSettings, RedisTls},
+    config::RedisSettings,
     keys::family,
     limits,
     random::hash,
@@ -78,43 +79,41 @@ pub(super) fn row(access_token: &str) -> Upstream {
 }
 
 async fn redis_store(redis: &Redis, key: Option<[u8; 32]>) -> Arc<dyn Store> {
-    store_at(RedisPlace::Address(redis.address()), None, key).await
+    store_at(redis.address().parse().unwrap(), key).await
 }
 
-pub(super) async fn store_at(
-    place: RedisPlace,
-    tls: Option<RedisTls>,
-    key: Option<[u8; 32]>,
-) -> Arc<dyn Store> {
-    store_as(None, PASSWORD, place, tls, key)
+pub(super) async fn store_at(place: Place, key: Option<[u8; 32]>) -> Arc<dyn Store> {
+    store_as(None, PASSWORD, place, key)
 }
 
 /// The store as this user of Redis sees it.
 pub(super) fn store_as(
     user: Option<&str>,
     password: &str,
-    place: RedisPlace,
-    tls: Option<RedisTls>,
+    place: Place,
     key: Option<[u8; 32]>,
 ) -> Arc<dyn Store> {
-    Arc::new(RedisStore::new(settings(user, password, place, tls, key), Clock::default()).unwrap())
+    Arc::new(RedisStore::new(settings(user, password, place, key), Clock::default()).unwrap())
 }
 
 pub(super) fn settings(
     user: Option<&str>,
     password: &str,
-    place: RedisPlace,
-    tls: Option<RedisTls>,
+    place: Place,
     key: Option<[u8; 32]>,
 ) -> RedisSettings {
+    let time = Duration::from_secs(5);
     RedisSettings {
-        place,
-        tls,
-        user: user.map(Into::into),
-        password: password.into(),
+        connection: Settings {
+            field: "storage.redis_config",
+            place,
+            db: 0,
+            user: user.map(Into::into),
+            password: password.into(),
+            password_variable: "REDIS_PASSWORD".into(),
+            timeouts: Timeouts { connect: time, response: time, total: 2 * time },
+        },
         prefix: "thv:auth:{ns:kit}:".into(),
-        connect_time: Duration::from_secs(5),
-        response_time: Duration::from_secs(5),
         key,
     }
 }

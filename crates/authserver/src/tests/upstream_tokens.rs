@@ -12,7 +12,7 @@ use super::{
     stores::{PASSWORD, row, store_at},
     world::{World, config, metadata_of},
 };
-use crate::{AuthServer, SessionError, UpstreamTokenError, config::RedisPlace, limits, store::Upstream};
+use crate::{AuthServer, SessionError, UpstreamTokenError, limits, store::Upstream};
 
 async fn session(world: &World) -> String {
     let client = world.client().await;
@@ -224,7 +224,7 @@ impl Replicas {
         let provider = IdentityProvider::start().await;
         provider.answer("/.well-known/openid-configuration", metadata_of(&provider));
         let start = async || {
-            let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+            let store = store_at(redis.address().parse().unwrap(), None).await;
             let server = AuthServer::with_store(&config(&provider, &json!({})), store);
             assert!(server.check().await.unwrap().is_empty());
             server
@@ -305,7 +305,7 @@ async fn a_replica_that_is_killed_while_it_refreshes_does_not_hold_others_for_lo
 async fn a_session_is_checked_by_one_command_of_redis_however_many_providers_there_are() {
     let redis = Redis::with_password(PASSWORD).await;
     let (servers, provider) = Servers::new().await;
-    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let store = store_at(redis.address().parse().unwrap(), None).await;
     let world = World { server: servers.start(store).await, provider };
     let mut flow = Flow::new("ann");
     for step in STEPS {
@@ -322,7 +322,7 @@ async fn a_session_is_checked_by_one_command_of_redis_however_many_providers_the
     });
     assert_eq!(after, BTreeMap::from([("mget".to_owned(), 1)]));
     // A session that another replica ends has ended with the next request.
-    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let store = store_at(redis.address().parse().unwrap(), None).await;
     servers.start(store).await.end_session(&session).await.unwrap();
     assert_eq!(world.server.check_session(&session).await, Err(SessionError::Ended));
 }
@@ -381,7 +381,7 @@ async fn replicas_that_start_together_are_one_client_of_a_provider() {
     provider.slow(Duration::from_millis(200));
     let changes = json!({"upstreams": [oauth2(&provider, "one", by_registration(&provider))]});
     let start = async || {
-        let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+        let store = store_at(redis.address().parse().unwrap(), None).await;
         AuthServer::with_store(&config(&provider, &changes), store)
     };
     let servers = [start().await, start().await, start().await];
@@ -396,7 +396,7 @@ async fn replicas_that_start_together_are_one_client_of_a_provider() {
 async fn a_refresh_goes_on_after_a_replica_that_was_killed_during_it() {
     let redis = Redis::with_password(PASSWORD).await;
     let (servers, provider) = Servers::new().await;
-    let store = store_at(RedisPlace::Address(redis.address()), None, None).await;
+    let store = store_at(redis.address().parse().unwrap(), None).await;
     let world = World { server: servers.start(store).await, provider };
     let store = &world.server.store;
     let expired = Upstream { provider_id: "one".into(), expires_at: 1, ..row("expired") };

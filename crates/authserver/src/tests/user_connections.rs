@@ -10,13 +10,12 @@ use super::{
 };
 use crate::{
     clock::Clock,
-    config::RedisPlace,
     limits,
     store::{Connected, MemoryStore, RedisStore, Store, Upstream},
 };
 
 fn redis_store(redis: &Redis, key: Option<[u8; 32]>, clock: &Clock) -> Arc<dyn Store> {
-    let settings = settings(None, PASSWORD, RedisPlace::Address(redis.address()), None, key);
+    let settings = settings(None, PASSWORD, redis.address().parse().unwrap(), key);
     Arc::new(RedisStore::new(settings, clock.clone()).unwrap())
 }
 

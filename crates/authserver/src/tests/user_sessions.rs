@@ -20,7 +20,6 @@ use crate::{
     AuthServer,
     browser::{Browser, Cookies},
     clock::Clock,
-    config::RedisPlace,
     limits,
     store::{MemoryStore, Store, Upstream, UserSession},
 };
@@ -389,6 +388,6 @@ async fn the_memory_store_lists_the_sessions_of_a_user() {
 async fn the_redis_store_lists_the_sessions_of_a_user() {
     for key in [None, Some([7; 32])] {
         let redis = Redis::with_password(PASSWORD).await;
-        check_sessions(store_at(RedisPlace::Address(redis.address()), None, key).await).await;
+        check_sessions(store_at(redis.address().parse().unwrap(), key).await).await;
     }
 }

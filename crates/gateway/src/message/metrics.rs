@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use ::http::StatusCode;
 use prometheus_client::encoding::EncodeLabelSet;
+use skep_redis::Cause;
 
-use crate::{http::Ended, redis::Cause};
+use crate::http::Ended;
 
 /// The measurements of one request, which end when it is dropped.
 pub trait RequestMetrics: Send + Sync {

@@ -16,14 +16,15 @@ use http::uri::Authority;
 use skep_config::run_config::SessionRedis;
 use skep_mcp::Rejection;
 
+pub use crate::identity::Holder;
 use crate::{ConfigError, identity::Owner};
-pub use crate::{identity::Holder, redis::RedisUnavailable};
 pub use ended::Ended;
 pub use holders::Shares;
 pub use lost::{is_lost, may_be_lost};
 pub use memory::{Full, Kept, Memory};
 pub use records::Records;
 use shared::Shared;
+pub use skep_redis::RedisUnavailable;
 
 /// What is known of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,13 +2,10 @@
 
 use std::{borrow::Cow, sync::Arc, time::Duration};
 
-use ::redis::cmd;
+use skep_redis::{Redis, RedisUnavailable, Script, cmd};
 use uuid::Uuid;
 
-use crate::{
-    ConfigError,
-    redis::{Redis, RedisUnavailable, Script},
-};
+use crate::{ConfigError, session_redis};
 
 /// Ten years. Redis refuses what its clock cannot reach.
 const LONGEST_LIFE: u64 = 10 * 365 * 24 * 60 * 60 * 1000;
@@ -38,8 +35,15 @@ impl Records {
             let message = format!("{field}.key_prefix: {prefix:?} must end with a colon");
             return Err(ConfigError::new(message));
         }
+        let place = session_redis::place(field, address)?;
+        if !place.keeps_together(prefix) {
+            let message = format!(
+                "{field}.key_prefix: {prefix:?} must have a hash tag, as in \"thv:{{name}}:\", so that a cluster keeps all keys on one node"
+            );
+            return Err(ConfigError::new(message));
+        }
         Ok(Self {
-            redis: Arc::new(Redis::new(field, address, db)?),
+            redis: Arc::new(session_redis::redis(field, place, db)?),
             take: Arc::new(Script::new(TAKE)),
             prefix: prefix.to_owned(),
             life: millis(life),
@@ -58,7 +62,7 @@ impl Records {
 
     /// Checks that they can be used.
     pub async fn check(&self) -> Result<(), ConfigError> {
-        self.redis.check().await
+        session_redis::check(&self.redis).await
     }
 
     /// The record of a session, which counts as a use.
@@ -138,5 +142,30 @@ pub(super) fn name(id: &str) -> Cow<'_, str> {
     match Uuid::try_parse(id) {
         Ok(_) => id.into(),
         Err(_) => Uuid::new_v5(&Uuid::NAMESPACE_DNS, id.as_bytes()).to_string().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(address: &str, db: i32, prefix: &str) -> Option<String> {
+        Records::new("field", address, db, prefix, Duration::MAX).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn cluster_needs_a_prefix_with_a_hash_tag() {
+        assert_eq!(error("redis:1", 0, "thv:"), None);
+        assert_eq!(error("redis+cluster://redis:1", 0, "thv:{a}:"), None);
+        let error = error("redis+cluster://redis:1", 0, "thv:").unwrap();
+        assert!(error.starts_with("field.key_prefix: ") && error.contains("hash tag"), "{error}");
+    }
+
+    #[test]
+    fn error_names_the_field_and_not_the_password() {
+        for (address, db) in [("redis", 0), ("redis://:secret@redis:1", 0), ("redis:1", -1)] {
+            let error = error(address, db, "thv:").unwrap();
+            assert!(error.starts_with("field: ") && !error.contains("secret"), "{error}");
+        }
     }
 }

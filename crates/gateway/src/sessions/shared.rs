@@ -15,13 +15,14 @@ use std::{
 use serde::{Deserialize, Serialize};
 use skep_config::run_config::SessionRedis;
 use skep_mcp::SessionId;
+use skep_redis::RedisUnavailable;
 use tracing::warn;
 
 use super::{
     Kept, Memory, Session, SessionStoreError,
     records::{Records, name},
 };
-use crate::{ConfigError, identity::Owner, redis::RedisUnavailable};
+use crate::{ConfigError, identity::Owner};
 
 const FIELD: &str = "scaling_config.session_redis";
 const PREFIX: &str = "thv:proxy:session:";

@@ -1,17 +1,14 @@
 //! The store that replicas share, and that outlives them. Its keys have the names that ToolHive gives them.
 
-mod connection;
-mod failure;
-mod place;
 mod scripts;
 
 use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use redis::{Cmd, FromRedisValue, cmd};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::json;
 use skep_auth::Seal;
+use skep_redis::{Cmd, FromRedisValue, Redis, RedisUnavailable, cmd};
 use tokio::time::{Instant, sleep};
 use tracing::warn;
 use uuid::Uuid;
@@ -21,14 +18,13 @@ use super::{
     Upstream, UserSession,
 };
 use crate::{clock::Clock, config::RedisSettings, keys::family, limits};
-use connection::Connection;
 
 /// How long in between an operation is undone again, if Redis is unavailable.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The store.
 pub(crate) struct RedisStore {
-    connection: Arc<Connection>,
+    redis: Arc<Redis>,
     prefix: String,
     seal: Seal,
     clock: Clock,
@@ -36,9 +32,9 @@ pub(crate) struct RedisStore {
 
 impl RedisStore {
     pub(crate) fn new(settings: RedisSettings, clock: Clock) -> std::result::Result<Self, String> {
-        let seal = Seal::new(settings.key.as_ref())?;
-        let prefix = settings.prefix.clone();
-        Ok(Self { connection: Arc::new(Connection::new(&settings)?), prefix, seal, clock })
+        let RedisSettings { connection, prefix, key } = settings;
+        let redis = Redis::new(connection).map_err(|error| error.to_string())?;
+        Ok(Self { redis: Arc::new(redis), prefix, seal: Seal::new(key.as_ref())?, clock })
     }
 
     fn key(&self, parts: &[&str]) -> String {
@@ -46,10 +42,7 @@ impl RedisStore {
     }
 
     async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
-        self.connection.query(command).await.map_err(|error| {
-            warn!(error, "Redis unavailable");
-            StoreError::Unavailable
-        })
+        self.redis.query(command).await.map_err(|RedisUnavailable(_)| StoreError::Unavailable)
     }
 
     async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>> {
@@ -77,10 +70,10 @@ impl RedisStore {
 
     /// Undoes the taking of a row whose reply was lost: its user is told to try again.
     fn put_back(&self, keys: [String; 2]) {
-        let connection = self.connection.clone();
+        let redis = self.redis.clone();
         tokio::spawn(async move {
             let until = Instant::now() + limits::TAKEN_LIFE;
-            while connection.query::<()>(&scripts::put_back(&keys)).await.is_err() && Instant::now() < until {
+            while redis.query::<()>(&scripts::put_back(&keys)).await.is_err() && Instant::now() < until {
                 sleep(PAUSE).await;
             }
         });
@@ -210,8 +203,7 @@ fn text(row: &impl Serialize) -> Result<String> {
 #[async_trait]
 impl Store for RedisStore {
     async fn check(&self) -> std::result::Result<(), String> {
-        let sent = self.connection.query::<()>(&cmd("PING")).await;
-        sent.map_err(|error| format!("Redis cannot be used: {error}"))
+        self.redis.check().await.map_err(|error| error.to_string())
     }
 
     async fn put_client(&self, client: &Client, address: IpAddr) -> Result<()> {

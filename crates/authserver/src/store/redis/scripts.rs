@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use redis::{Cmd, cmd};
+use skep_redis::{Cmd, cmd};
 
 use crate::limits;
 

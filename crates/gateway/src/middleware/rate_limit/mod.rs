@@ -18,6 +18,7 @@ use skep_config::{
     sha256,
 };
 use skep_mcp::{Method, Rejection};
+use skep_redis::{Redis, RedisUnavailable, Script};
 use uuid::Uuid;
 
 use self::memory::Memory;
@@ -26,10 +27,11 @@ use crate::{
     http::ErrorResponse,
     limits,
     message::{Checked, Decision, Exchange, RateLimited, Scope},
-    redis::{Redis, RedisUnavailable, Script},
+    session_redis,
 };
 
 const FIELD: &str = "ratelimit";
+const REDIS_FIELD: &str = "ratelimit.redis_addr";
 const TAKE: &str = include_str!("take.lua");
 /// The prefix of a digest in a key.
 const DIGEST: &str = "sha256:";
@@ -79,7 +81,8 @@ impl RateLimit {
         let counts = if parameters.redis_addr == run_config::RateLimit::IN_MEMORY {
             Counts::Memory(Memory::default())
         } else {
-            let redis = Redis::new("ratelimit.redis_addr", &parameters.redis_addr, parameters.redis_db)?;
+            let place = session_redis::place(REDIS_FIELD, &parameters.redis_addr)?;
+            let redis = session_redis::redis(REDIS_FIELD, place, parameters.redis_db)?;
             Counts::Redis { redis: Box::new(redis), take: Script::new(TAKE) }
         };
         let about =
@@ -89,7 +92,7 @@ impl RateLimit {
 
     pub(super) async fn check(&self) -> Result<(), ConfigError> {
         match &self.counts {
-            Counts::Redis { redis, .. } => redis.check().await,
+            Counts::Redis { redis, .. } => session_redis::check(redis).await,
             Counts::Memory(_) => Ok(()),
         }
     }

@@ -11,12 +11,10 @@ use prometheus_client::{
     metrics::{counter, family::Family, histogram},
     registry::{Registry, Unit},
 };
+use skep_redis::Cause;
 
 use super::durations::BUCKETS;
-use crate::{
-    message::{Checked, Decision, RateLimited, Scope},
-    redis::Cause,
-};
+use crate::message::{Checked, Decision, RateLimited, Scope};
 
 const DECISIONS: (&str, &str) = ("toolhive_rate_limit_decisions", "Decisions of rate limits on tool calls");
 const REDIS_ERRORS: (&str, &str) =

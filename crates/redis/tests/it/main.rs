@@ -1,0 +1,4 @@
+//! The connection to real servers.
+
+mod connection;
+mod places;
