@@ -22,7 +22,7 @@ pub struct Scaling {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
 pub struct SessionRedis {
-    /// Its address, as `host:port`.
+    /// Its address, as `host:port` or as a URL, which says whether it has TLS, Sentinels or a cluster.
     #[serde_with(skip_apply)]
     pub address: String,
     /// The number of the database.

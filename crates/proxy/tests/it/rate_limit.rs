@@ -5,7 +5,7 @@ use redis::{aio::MultiplexedConnection, cmd};
 use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_proxy::Proxy;
-use skep_testkit::{IdentityProvider, Redis, RedisNetwork, ReplyFault};
+use skep_testkit::{IdentityProvider, Redis, RedisCluster, RedisNetwork, ReplyFault, Sentinel};
 
 use crate::fixture::{Answer, Fixture, Server, call, eventually, redis_connection, result};
 
@@ -71,6 +71,23 @@ async fn a_call_beyond_the_limit_is_rejected_with_the_time_to_retry() {
     // A notification counts as a call.
     let notification = json!({"jsonrpc": "2.0", "method": "tools/call", "params": {"name": "read"}});
     assert_eq!(fixture.post(&[], &notification.to_string()).await.status, StatusCode::TOO_MANY_REQUESTS);
+}
+
+#[tokio::test]
+async fn limits_are_enforced_behind_sentinels_and_in_a_cluster() {
+    let (redis, cluster, server) = (Redis::start().await, RedisCluster::start().await, server().await);
+    let sentinel = Sentinel::of(&redis).await;
+    let sentinel = format!("redis+sentinel://{}/{}", sentinel.address(), Sentinel::PRIMARY);
+    let nodes = cluster.addresses().map(|address| format!("redis+cluster://{address}"));
+    for [first, second] in [[&sentinel, &sentinel], [&nodes[0], &nodes[1]]] {
+        let config = json!({"shared": bucket(2, "1h")});
+        assert_eq!(statuses(&limited_by(&server, first, config.clone()).await, "read", 1).await, [200]);
+        assert_eq!(
+            statuses(&limited_by(&server, second, config).await, "read", 2).await,
+            [200, 429],
+            "{second}"
+        );
+    }
 }
 
 #[tokio::test]

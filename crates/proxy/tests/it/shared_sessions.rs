@@ -10,7 +10,7 @@ use redis::cmd;
 use serde_json::{Value, json};
 use skep_config::{RunConfig, run_config::SessionRedis};
 use skep_proxy::Proxy;
-use skep_testkit::{IdentityProvider, Redis};
+use skep_testkit::{IdentityProvider, Redis, RedisCluster, Sentinel};
 
 use crate::fixture::{
     Answer, Fixture, Server, call, eventually, initialize, initialize_response, redis_connection, result,
@@ -32,7 +32,12 @@ async fn server(id: &'static str) -> Server {
 }
 
 async fn proxy(server: &Server, redis: &Redis) -> Fixture {
-    let redis = json!({"session_redis": {"address": redis.address()}});
+    proxy_at(server, &redis.address(), "").await
+}
+
+/// A proxy with its sessions in the Redis at this address, under keys with this prefix.
+async fn proxy_at(server: &Server, address: &str, prefix: &str) -> Fixture {
+    let redis = json!({"session_redis": {"address": address, "key_prefix": prefix}});
     Fixture::with(server, json!({"scaling_config": redis, "session_ttl": "1h"})).await
 }
 
@@ -62,6 +67,24 @@ async fn a_client_can_continue_with_another_proxy() {
     let ended = list_tools(&two, ID).await;
     assert_eq!((ended.status, ended.json()["error"]["code"].clone()), (StatusCode::NOT_FOUND, json!(-32001)));
     assert_eq!(server.requests().len(), before);
+}
+
+#[tokio::test]
+async fn sessions_are_shared_behind_sentinels_and_in_a_cluster() {
+    let (redis, cluster) = (Redis::start().await, RedisCluster::start().await);
+    let sentinel = Sentinel::of(&redis).await;
+    let sentinel = format!("redis+sentinel://{}/{}", sentinel.address(), Sentinel::PRIMARY);
+    let nodes = cluster.addresses().map(|address| format!("redis+cluster://{address}"));
+    for ([first, second], prefix) in [([&sentinel, &sentinel], ""), ([&nodes[0], &nodes[1]], "thv:{files}:")]
+    {
+        let server = server(ID).await;
+        let (one, two) = (proxy_at(&server, first, prefix).await, proxy_at(&server, second, prefix).await);
+        assert_eq!(one.post(&[], &initialize()).await.headers["mcp-session-id"], ID);
+        assert_eq!(list_tools(&two, ID).await.status, StatusCode::OK, "{first}");
+        let within = [("mcp-session-id", ID)];
+        assert_eq!(two.send(Method::DELETE, "/mcp", &within, b"").await.status, StatusCode::OK);
+        assert_eq!(list_tools(&one, ID).await.status, StatusCode::NOT_FOUND, "{first}");
+    }
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     io::{BufRead, BufReader, Read, Write},
     net::{SocketAddr, TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, ExitStatus},
     thread,
     time::{Duration, Instant},
@@ -72,10 +72,21 @@ struct Pod {
 
 impl Pod {
     fn start(name: &str, server: SocketAddr, redis: &Redis, password: &str) -> Self {
+        Self::start_at(name, server, &redis.address(), password, None)
+    }
+
+    /// Starts one with its sessions and limits at this address, which trusts the authorities of a file.
+    fn start_at(
+        name: &str,
+        server: SocketAddr,
+        address: &str,
+        password: &str,
+        authorities: Option<&Path>,
+    ) -> Self {
         let folder = std::env::temp_dir().join(format!("skep-sessions-{}-{name}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let port = free_port();
-        let redis = json!({"address": redis.address()});
+        let redis = json!({"address": address});
         let bucket = json!({"maxTokens": 1000, "refillPeriod": "1s"});
         let limit = json!({
             "namespace": "ns", "server_name": "files", "redis_addr": redis["address"], "redis_db": 0,
@@ -93,6 +104,7 @@ impl Pod {
             .current_dir(&folder)
             .env_clear()
             .env("THV_SESSION_REDIS_PASSWORD", password)
+            .envs(authorities.map(|file| ("SSL_CERT_FILE", file)))
             .stderr(File::create(folder.join("log")).unwrap())
             .spawn()
             .unwrap();
@@ -165,6 +177,19 @@ async fn a_client_continues_when_its_proxy_is_killed() {
         assert!(log.contains("connected to Redis"), "{log}");
         assert!(!log.contains(PASSWORD) && !log.contains(ID), "{log}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_continues_at_another_proxy_with_tls_to_redis() {
+    let (redis, server) = (Redis::with_tls(PASSWORD).await, server());
+    let address = format!("rediss://{}", redis.address());
+    let start = |name| Pod::start_at(name, server, &address, PASSWORD, Some(&redis.authority_file()));
+    let (one, two) = (start("tls-one"), start("tls-two"));
+    let started = one.call("initialize", "");
+    assert!(started.starts_with("http/1.1 200") && started.contains(ID), "{started}\n{}", one.log());
+    let response = two.call("tools/call", &format!("mcp-session-id: {ID}\r\n"));
+    assert!(response.starts_with("http/1.1 200"), "{response}\n{}", two.log());
+    assert!(two.log().contains(&format!("\"address\":\"{address}\"")), "{}", two.log());
 }
 
 #[tokio::test(flavor = "multi_thread")]

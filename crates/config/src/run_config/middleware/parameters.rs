@@ -122,7 +122,7 @@ pub struct RateLimit {
     pub server_name: String,
     /// The limits.
     pub config: RateLimits,
-    /// The Redis that counts calls, as `host:port`.
+    /// The address of the Redis that counts calls, as `host:port` or as a URL.
     pub redis_addr: String,
     /// The number of its database.
     pub redis_db: i32,
