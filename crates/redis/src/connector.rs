@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use futures::future::select_ok;
+use futures::future::{BoxFuture, select_ok};
 use redis::{
     AsyncConnectionConfig, Client, ConnectionAddr, ErrorKind, IntoConnectionInfo, RedisConnectionInfo,
     RedisError, RedisResult, TlsCertificates, aio::MultiplexedConnection, cmd,
@@ -50,7 +50,12 @@ impl Connector {
         &self.place
     }
 
-    pub(crate) async fn connect(&self) -> Result<MultiplexedConnection, Failure> {
+    /// Opens a connection. In a box, so that the futures of requests, which rarely connect, do not contain all of this.
+    pub(crate) fn connect(&self) -> BoxFuture<'_, Result<MultiplexedConnection, Failure>> {
+        Box::pin(self.try_connect())
+    }
+
+    async fn try_connect(&self) -> Result<MultiplexedConnection, Failure> {
         let address = match &self.place.topology {
             Topology::Server(address) => address.clone(),
             Topology::Cluster(node) => self.redirect().take().unwrap_or_else(|| node.clone()),
