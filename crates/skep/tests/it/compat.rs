@@ -15,7 +15,7 @@ use crate::{
     authorization_server::{call, server},
     login::{Browser, ann_logs_in, fake_provider, tokens_with},
     proxy::Proxy,
-    vmcp_validate::{config_files, validate},
+    vmcp_validate::ConfigFiles,
 };
 
 /// How many scenarios of the authorization server are played at once.
@@ -118,8 +118,8 @@ fn a_virtual_server_accepts_the_files_that_toolhives_operator_writes() {
         for entry in fs::read_dir(kit("golden").join(folder)).unwrap() {
             let file = entry.unwrap().path().join("objects.yaml");
             let Ok(objects) = fs::read_to_string(&file) else { continue };
-            for config in config_files(&objects) {
-                assert_eq!(validate(&config).err(), None, "{}", file.display());
+            for files in ConfigFiles::of(&objects) {
+                assert_eq!(files.validate().err(), None, "{}", file.display());
                 count += 1;
             }
         }

@@ -12,20 +12,47 @@ use std::{
 
 use serde_json::Value;
 
-/// The configurations of virtual servers in the ConfigMaps among these objects.
-pub(crate) fn config_files(objects: &str) -> Vec<String> {
-    let objects: Vec<Value> = serde_saphyr::from_multiple(objects).unwrap();
-    let file = |object: &Value| {
-        let is_virtual = object["metadata"]["name"].as_str()?.ends_with("-vmcp-config");
-        let file =
-            object["data"]["config.yaml"].as_str().filter(|_| is_virtual && object["kind"] == "ConfigMap");
-        file.map(str::to_owned)
-    };
-    objects.iter().filter_map(file).collect()
+/// The files of a virtual server: its configuration, and that of its authorization server if it has one.
+pub(crate) struct ConfigFiles {
+    config: String,
+    authorization_server: Option<String>,
+}
+
+impl ConfigFiles {
+    /// The files in the ConfigMaps of virtual servers among these objects.
+    pub(crate) fn of(objects: &str) -> Vec<Self> {
+        let objects: Vec<Value> = serde_saphyr::from_multiple(objects).unwrap();
+        let files = |object: &Value| {
+            let is_virtual = object["metadata"]["name"].as_str()?.ends_with("-vmcp-config");
+            let data = &object["data"];
+            let config = data["config.yaml"].as_str().filter(|_| is_virtual && object["kind"] == "ConfigMap");
+            let authorization_server = data["authserver-config.yaml"].as_str().map(without_secrets);
+            Some(Self { config: config?.to_owned(), authorization_server })
+        };
+        objects.iter().filter_map(files).collect()
+    }
+
+    pub(crate) fn validate(&self) -> Result<String, String> {
+        let server = self.authorization_server.as_deref().map(|server| ("authserver-config.yaml", server));
+        validate_files(&[("config.yaml", &*self.config)].into_iter().chain(server).collect::<Vec<_>>())
+    }
+}
+
+/// The file of an authorization server without the secrets that its pod has.
+fn without_secrets(file: &str) -> String {
+    let mut config: Value = serde_saphyr::from_str(file).unwrap();
+    let fields = config.as_object_mut().unwrap();
+    fields.retain(|name, _| !["signing_key_config", "hmac_secret_files"].contains(&name.as_str()));
+    for upstream in fields["upstreams"].as_array_mut().unwrap() {
+        for settings in upstream.as_object_mut().unwrap().values_mut().filter_map(Value::as_object_mut) {
+            settings.remove("client_secret_env_var");
+        }
+    }
+    config.to_string()
 }
 
 /// Its summary of a configuration, or what it reports about it.
-pub(crate) fn validate(config: &str) -> Result<String, String> {
+fn validate(config: &str) -> Result<String, String> {
     validate_files(&[("config.yaml", config)])
 }
 

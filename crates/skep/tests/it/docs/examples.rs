@@ -1,7 +1,7 @@
 use std::process::Command;
 
 use super::{files, root, shown};
-use crate::vmcp_validate::{config_files, validate};
+use crate::vmcp_validate::ConfigFiles;
 
 #[test]
 fn every_example_can_be_rendered_without_a_cluster() {
@@ -31,8 +31,8 @@ fn every_virtual_server_of_the_examples_has_a_file_that_its_pods_accept() {
     for file in files(&root().join("examples"), "yaml") {
         let output =
             Command::new(env!("CARGO_BIN_EXE_skep")).args(["render", "-f"]).arg(&file).output().unwrap();
-        for config in config_files(&String::from_utf8_lossy(&output.stdout)) {
-            assert_eq!(validate(&config).err(), None, "{}: {config}", shown(&file));
+        for files in ConfigFiles::of(&String::from_utf8_lossy(&output.stdout)) {
+            assert_eq!(files.validate().err(), None, "{}", shown(&file));
             count += 1;
         }
     }
