@@ -65,7 +65,7 @@ impl Key {
 pub(crate) struct KeySet(HashMap<String, Vec<Key>>);
 
 impl KeySet {
-    /// The usable keys of a document. Others are skipped.
+    /// The usable keys of a document, if it has any. Others are skipped.
     pub(crate) fn of(document: &Map<String, Value>) -> Option<Self> {
         let mut keys: HashMap<String, Vec<Key>> = HashMap::new();
         for (id, key) in document.get("keys")?.as_array()?.iter().take(limits::KEYS).filter_map(Key::of) {
@@ -74,7 +74,7 @@ impl KeySet {
                 with_that_id.push(key);
             }
         }
-        Some(Self(keys))
+        (!keys.is_empty()).then_some(Self(keys))
     }
 
     /// The keys with that id. There should be one; if an issuer has several, any of them may have signed.

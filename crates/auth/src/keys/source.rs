@@ -63,7 +63,8 @@ impl Source {
             }
         };
         let keys = self.document(uri).await?;
-        KeySet::of(&keys).ok_or_else(|| FetchError::answer(uri, "it has no list of keys"))
+        // While keys are replaced, there may be none for a moment: those of before stay valid.
+        KeySet::of(&keys).ok_or_else(|| FetchError::answer(uri, "it has no usable keys"))
     }
 
     async fn discover(&self, issuer: &str, uri: &Uri) -> Result<Uri, FetchError> {

@@ -136,6 +136,25 @@ async fn cached_keys_are_used_while_the_issuer_is_unavailable_but_not_for_ever()
 }
 
 #[tokio::test]
+async fn an_issuer_without_usable_keys_for_a_moment_rejects_no_token() {
+    let provider = IdentityProvider::start().await;
+    let pace = Pace { fresh: Duration::ZERO, ..quick() };
+    let fixture = Fixture::with(&provider, json!({}), pace);
+    let token = provider.token(json!({}));
+    assert!(fixture.check(&token).await.is_ok());
+    for keys in [json!([]), json!([{"kty": "oct", "kid": "other", "k": "c2VjcmV0"}])] {
+        provider.answer(KEYS, json!({"keys": keys}));
+        let before = provider.requests(KEYS).len();
+        // The first of two further fetches is over.
+        while provider.requests(KEYS).len() < before + 2 {
+            assert_eq!(fixture.subject(&token).await.as_deref(), Ok("alice"));
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        assert_eq!(fixture.subject(&token).await.as_deref(), Ok("alice"));
+    }
+}
+
+#[tokio::test]
 async fn an_unavailable_issuer_is_reported_as_unavailable() {
     let provider = IdentityProvider::start().await;
     provider.down();
