@@ -148,6 +148,24 @@ async fn a_client_revokes_its_own_session_and_no_other() {
     }
 }
 
+#[tokio::test]
+async fn a_refusal_of_this_server_by_its_provider_ends_no_login() {
+    let world = World::new().await;
+    let client = world.client().await;
+    let tokens = world.tokens(&client).await;
+    world.server.clock.advance(Duration::from_secs(3601));
+    let other = serde_json::json!({"error": "invalid_client"});
+    for refusal in [serde_json::json!({"status": 400}), serde_json::json!({"status": 401, "body": other})] {
+        world.provider.answer("/token", refusal);
+        let (status, body) = world.refresh(&client, text(&tokens, "refresh_token"), &[]).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{body}");
+        world.server.clock.advance(limits::REFRESH_PAUSE + Duration::from_secs(1));
+    }
+    world.provider.answer("/token", Value::Null);
+    let (status, body) = world.refresh(&client, text(&tokens, "refresh_token"), &[]).await;
+    assert_eq!(status, StatusCode::OK, "{body}");
+}
+
 /// A user whose account is disabled at the identity provider has no access here for longer than its token there.
 #[tokio::test]
 async fn a_session_is_not_continued_when_the_identity_provider_refuses_its_user() {

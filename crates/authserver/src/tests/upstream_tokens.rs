@@ -97,9 +97,9 @@ async fn a_refusal_needs_a_login_and_an_outage_does_not() {
     let session = session(&world).await;
     let tokens = world.server.upstream_tokens();
     world.server.clock.advance(Duration::from_secs(3601));
-    world.provider.answer("/token", json!({"status": 400}));
+    world.provider.answer("/token", json!({"status": 400, "body": {"error": "invalid_grant"}}));
     assert_eq!(tokens.access_token(&session, "corp").await, Err(UpstreamTokenError::Expired));
-    for status in [500, 503, 408, 429] {
+    for status in [400, 401, 500, 503, 408, 429] {
         world.provider.answer("/token", json!({"status": status}));
         assert_eq!(
             tokens.access_token(&session, "corp").await,

@@ -15,7 +15,7 @@ use futures::{
 use tracing::warn;
 
 use super::{
-    UpstreamError, is_transient,
+    UpstreamError,
     tokens::{Shared, UpstreamTokenError, lock_key, patiently},
 };
 use crate::{
@@ -186,10 +186,8 @@ impl Shared {
                 self.refuse(session, row).await?;
                 Err(UpstreamTokenError::Expired)
             }
-            UpstreamError::Refused(status) if status.is_client_error() && !is_transient(*status) => {
-                Err(UpstreamTokenError::Expired)
-            }
             UpstreamError::IdToken(_) => Err(UpstreamTokenError::Expired),
+            // The upstream may refuse this server as a client, which is not the end of a login.
             _ => Err(UpstreamTokenError::Unavailable),
         }
     }
