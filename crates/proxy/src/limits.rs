@@ -97,6 +97,8 @@ pub const REQUEST_TIME: Duration = Duration::from_secs(60);
 pub const LONGEST_REQUEST: Duration = Duration::from_secs(60 * 60);
 /// How long a stdio server may process a request that was cancelled. What it sends until then is not for other clients.
 pub const CANCEL_TIME: Duration = Duration::from_secs(5);
+/// The longest id of a request that its client can cancel after it has disconnected.
+pub const ABANDONED_ID: usize = 256;
 /// How long a request waits for a stdio server to start.
 pub const STDIO_START_TIME: Duration = Duration::from_secs(30);
 /// How long a stdio server may take to end by itself, and again after SIGTERM.

@@ -108,6 +108,8 @@ pub(super) struct Inflight {
 
 struct Abandoned {
     session: Option<SessionKey>,
+    /// The client's id, as it is spelled, unless it is long: the client may still cancel the request.
+    id: Option<Box<[u8]>>,
     /// When the server certainly processes it no longer.
     until: Instant,
 }
@@ -180,7 +182,8 @@ impl Inflight {
         }
         if self.abandoned.len() < limits::STDIO_REQUESTS {
             let session = pending.session.clone();
-            self.abandoned.insert(number, Abandoned { session, until: now + time });
+            let id = (pending.id.len() <= limits::ABANDONED_ID).then(|| pending.id.clone());
+            self.abandoned.insert(number, Abandoned { session, id, until: now + time });
         }
         Some(pending)
     }
@@ -196,6 +199,26 @@ impl Inflight {
                 *number
             })
             .collect()
+    }
+
+    /// The server is to stop processing the newest request with this id that a session has abandoned, and may do so for as long as
+    /// `time`. Returns its number, once.
+    pub(super) fn cancel_abandoned(
+        &mut self,
+        session: &str,
+        is_id: impl Fn(&[u8]) -> bool,
+        time: Duration,
+    ) -> Option<u64> {
+        let until = Instant::now() + time;
+        let is_meant = |other: &Abandoned| {
+            other.session.as_deref() == Some(session)
+                && other.until > until
+                && other.id.as_deref().is_some_and(&is_id)
+        };
+        let meant = self.abandoned.iter_mut().filter(|(_, other)| is_meant(other));
+        let (number, abandoned) = meant.max_by_key(|(number, _)| **number)?;
+        abandoned.until = until;
+        Some(*number)
     }
 
     /// The server has responded to one that may have been abandoned.
@@ -322,6 +345,21 @@ mod tests {
         assert_eq!(inflight.from(), From::Several);
         tokio::time::advance(limits::CANCEL_TIME * 2).await;
         assert_eq!(inflight.from(), From::Session("b".into()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_abandoned_request_is_cancelled_once() {
+        let mut inflight = Inflight::default();
+        for number in [1, 2] {
+            inflight.insert(number, pending("a")).unwrap();
+            inflight.abandon(number, HOUR);
+        }
+        let cancel = |inflight: &mut Inflight, session, id: &[u8]| {
+            inflight.cancel_abandoned(session, |known| known == id, limits::CANCEL_TIME)
+        };
+        assert_eq!(cancel(&mut inflight, "b", b"1"), None);
+        assert_eq!(cancel(&mut inflight, "a", b"2"), None);
+        assert_eq!([(); 3].map(|()| cancel(&mut inflight, "a", b"1")), [Some(2), Some(1), None]);
     }
 
     /// A client that abandons very many requests must not make the bridge forget those of others.

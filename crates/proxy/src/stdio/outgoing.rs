@@ -151,9 +151,16 @@ impl Router {
     fn cancellation<'a>(&mut self, envelope: &Envelope<'a>, session: &SessionKey) -> Option<Replaced<'a>> {
         let target = envelope.target()?;
         let key = Id::spelled(target.raw.as_str().as_bytes())?.key();
-        let same = |pending: &Pending| Id::spelled(&pending.id).is_some_and(|id| id.key() == key);
-        let (number, _) = self.inflight.of(session).find(|(_, pending)| same(pending))?;
-        self.abandon(number, limits::CANCEL_TIME);
+        let is_id = |id: &[u8]| Id::spelled(id).is_some_and(|id| id.key() == key);
+        let pending = self.inflight.of(session).find(|(_, pending)| is_id(&pending.id));
+        let number = match pending.map(|(number, _)| number) {
+            Some(number) => {
+                self.abandon(number, limits::CANCEL_TIME);
+                number
+            }
+            // The client has disconnected, which does not cancel it.
+            None => self.inflight.cancel_abandoned(session, is_id, limits::CANCEL_TIME)?,
+        };
         Some(Replaced::by_number(target.raw, number))
     }
 

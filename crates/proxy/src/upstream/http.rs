@@ -174,19 +174,22 @@ impl HttpServer {
         let current = self.current(exchange).await?;
         let answer = self.forward(exchange, current.as_ref()).await;
         match (answer, current) {
-            (Ok(response), Some(current)) if current.is_unknown(&response, exchange) => {
-                if exchange.method == Method::DELETE {
-                    self.end(&current, exchange.peer.ip()).await?;
-                }
+            (Ok(response), Some(current))
+                if exchange.method == Method::DELETE && current.is_unknown(&response) =>
+            {
+                self.end(&current, exchange.peer.ip()).await?;
                 Err(Rejection::Session)
             }
             // In a box: what is seldom needed would make every request larger.
             (Ok(response), Some(current))
-                if current.may_be_restored(exchange) && may_be_lost(response.status()) =>
+                if exchange.method != Method::DELETE && may_be_lost(response.status()) =>
             {
                 Box::pin(async {
                     match is_lost(response.status(), self.ping(exchange, &current)).await {
-                        true => self.restore(exchange, chain, current, Ok(response)).await,
+                        true if current.may_be_restored() => {
+                            self.restore(exchange, chain, current, Ok(response)).await
+                        }
+                        true => Err(Rejection::Session),
                         false => self.record(exchange, Some(current), response).await,
                     }
                 })

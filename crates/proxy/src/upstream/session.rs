@@ -55,13 +55,14 @@ impl Current {
         (id != self.id.as_str()).then_some(id)
     }
 
-    /// Whether neither the proxy nor the server knows it, and it cannot be restored.
-    pub(super) fn is_unknown(&self, response: &Response<UpstreamBody>, exchange: &Exchange) -> bool {
-        !self.known && may_be_lost(response.status()) && !self.may_be_restored(exchange)
+    /// Whether the proxy can start it again at the server.
+    pub(super) fn may_be_restored(&self) -> bool {
+        self.known || self.restorable
     }
 
-    pub(super) fn may_be_restored(&self, exchange: &Exchange) -> bool {
-        (self.known || self.restorable) && exchange.method != Method::DELETE
+    /// Whether the proxy does not know a session that this response, to the request to end it, says the server does not know either.
+    pub(super) fn is_unknown(&self, response: &Response<UpstreamBody>) -> bool {
+        !self.known && may_be_lost(response.status())
     }
 
     /// The `initialize` that the client's id carries.

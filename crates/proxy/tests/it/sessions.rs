@@ -127,6 +127,21 @@ async fn a_call_whose_own_response_has_the_status_of_a_lost_session_runs_once() 
     }
 }
 
+/// The proxy has been replaced, and the client's id does not carry its `initialize`.
+#[tokio::test]
+async fn a_call_whose_own_response_has_the_status_of_an_unknown_session_gets_it() {
+    for failed in [404, 400] {
+        let server = Server::start(move |request| match request.json()["method"].as_str() {
+            Some("tools/call") => status(failed),
+            _ => result(request, json!({})),
+        })
+        .await;
+        let fixture = Fixture::new(&server, json!([])).await;
+        let answer = fixture.post(&WITHIN, &call("tools/call", json!({"name": "pay"}))).await;
+        assert_eq!((answer.status.as_u16(), &*answer.body), (failed, &b""[..]));
+    }
+}
+
 #[tokio::test]
 async fn a_session_that_the_server_has_lost_is_restored_and_the_request_resent() {
     let server = that_loses_its_first_session().await;

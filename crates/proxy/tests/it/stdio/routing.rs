@@ -285,6 +285,22 @@ async fn only_its_client_can_cancel_a_request() {
 }
 
 #[tokio::test]
+async fn a_client_can_cancel_a_request_after_it_has_disconnected() {
+    let fake = fake();
+    let fixture = fake.proxy().await;
+    let client = Client::new(&fixture).await;
+    let response = client.stream(&waiting(json!("a"), json!({}))).await;
+    let number = fake.received_method("wait").await.json["id"].clone();
+    drop(response);
+    // The proxy answers in place of the client once that has left.
+    fake.send(json!({"jsonrpc": "2.0", "id": "left", "method": "roots/list"}));
+    fake.received_where(|received| received.json["id"] == "left").await;
+    client.post(&notification("cancelled", json!({"requestId": "a"})).to_string()).await;
+    let cancelled = fake.received_method("notifications/cancelled").await;
+    assert_eq!(cancelled.json["params"]["requestId"], number);
+}
+
+#[tokio::test]
 async fn a_session_has_one_stream_and_is_unknown_after_its_end() {
     let fake = fake();
     let fixture = fake.proxy().await;
