@@ -84,13 +84,19 @@ impl<'a> Raw<'a> {
     /// The members of an object, in their order. Other values have none.
     pub fn entries(self) -> Result<Vec<(Text<'a>, Self)>, Fault> {
         let mut entries = Vec::new();
+        self.for_each_entry(|key, value| entries.push((key, value)))?;
+        Ok(entries)
+    }
+
+    /// Calls `entry` with each member of an object, in their order, and collects nothing. Other values have none.
+    pub fn for_each_entry(self, mut entry: impl FnMut(Text<'a>, Self)) -> Result<(), Fault> {
         if self.kind() == Kind::Object {
             Scanner::within(self).object(|scanner, key| {
-                entries.push((key, scanner.value()?));
+                entry(key, scanner.value()?);
                 Ok(())
             })?;
         }
-        Ok(entries)
+        Ok(())
     }
 
     /// The items of an array. Other values have none.
