@@ -2,12 +2,15 @@
 //!
 //! What cannot be parsed is not passed on: it could contain anything.
 
-use std::{borrow::Cow, collections::HashMap};
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{Response, StatusCode, header};
-use serde::de::IgnoredAny;
+use serde::{
+    Deserialize, Deserializer,
+    de::{IgnoredAny, MapAccess, Visitor},
+};
 use skep_mcp::{Envelope, List, Rejection, sse};
 
 use crate::{
@@ -112,10 +115,60 @@ fn may_be_answer(bytes: &[u8]) -> bool {
     }
     match bytes.trim_ascii_start().first() {
         Some(b'{') => {
-            let members: Result<HashMap<String, IgnoredAny>, _> = serde_json::from_slice(bytes);
-            members.map_or(true, |members| members.keys().any(|key| key.eq_ignore_ascii_case("result")))
+            let keys: Result<HasResult, _> = serde_json::from_slice(bytes);
+            keys.map_or(true, |HasResult(has_result)| has_result)
         }
         first => first == Some(&b'['),
+    }
+}
+
+/// Whether an object has a result, in whatever case. Keys are compared one by one: a hostile server may send very many.
+struct HasResult(bool);
+
+impl<'de> Deserialize<'de> for HasResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Keys;
+
+        impl<'de> Visitor<'de> for Keys {
+            type Value = HasResult;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<HasResult, A::Error> {
+                let mut has_result = false;
+                while let Some((IsResult(is_result), IgnoredAny)) = members.next_entry()? {
+                    has_result |= is_result;
+                }
+                Ok(HasResult(has_result))
+            }
+        }
+
+        deserializer.deserialize_map(Keys)
+    }
+}
+
+/// Whether a key is that of a result. It is not copied.
+struct IsResult(bool);
+
+impl<'de> Deserialize<'de> for IsResult {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Key;
+
+        impl Visitor<'_> for Key {
+            type Value = IsResult;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a key")
+            }
+
+            fn visit_str<E>(self, key: &str) -> Result<IsResult, E> {
+                Ok(IsResult(key.eq_ignore_ascii_case("result")))
+            }
+        }
+
+        deserializer.deserialize_str(Key)
     }
 }
 

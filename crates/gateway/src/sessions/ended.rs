@@ -7,6 +7,8 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use skep_auth::counted_address;
+
 use crate::limits;
 
 /// The sessions that ended last, by a keyed hash of their ids. An id that carries its `initialize` could otherwise still be
@@ -22,7 +24,7 @@ struct Last {
     /// Who has ended each.
     known: HashMap<u64, IpAddr>,
     order: VecDeque<u64>,
-    /// How many each address has ended.
+    /// How many each address has ended, as it is counted.
     counts: HashMap<IpAddr, usize>,
 }
 
@@ -48,7 +50,7 @@ impl Last {
 impl Ended {
     /// Remembers that this address has ended a session.
     pub fn insert(&self, id: &str, peer: IpAddr) {
-        let hash = self.hasher.hash_one(id);
+        let (hash, peer) = (self.hasher.hash_one(id), counted_address(peer));
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         last.remove(hash);
         last.known.insert(hash, peer);
@@ -78,7 +80,7 @@ impl Ended {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{Ipv4Addr, Ipv6Addr};
 
     use super::*;
 
@@ -112,5 +114,18 @@ mod tests {
             ended.insert(&number.to_string(), PEERS[1]);
         }
         assert!(ended.contains("a") && !ended.contains("0") && !ended.contains("1") && ended.contains("2"));
+    }
+
+    #[test]
+    fn a_network_of_ipv6_addresses_counts_as_one() {
+        let ended = Ended::default();
+        ended.insert("a", PEERS[0]);
+        ended.insert("b", PEERS[0]);
+        let network = Ipv6Addr::from(0x2001_0db8_u128 << 96);
+        for number in 0..=limits::ENDED_SESSIONS {
+            let address = Ipv6Addr::from(u128::from(network) + u128::try_from(number).unwrap());
+            ended.insert(&number.to_string(), address.into());
+        }
+        assert!(ended.contains("a") && ended.contains("b"), "the sessions of the network make room");
     }
 }

@@ -7,7 +7,6 @@ use std::{
 };
 
 use futures::{FutureExt, StreamExt, future::BoxFuture, stream};
-use serde_json::Value;
 use skep_authz::{Action, Decision, Feature, Hints, PrincipalKind, Resource, Subject};
 use skep_mcp::{Envelope, Item, List, Raw, Rejection, Verdict, filtered_in};
 use tracing::warn;
@@ -191,10 +190,13 @@ pub(super) fn hints(item: &Item<'_>) -> Hints {
     tool_hints(item.annotations())
 }
 
-/// The hints among the annotations of a tool.
+/// The hints among the annotations of a tool, read without a tree: a hostile server may send many values.
 pub fn tool_hints(annotations: Option<Raw<'_>>) -> Hints {
-    let annotations = annotations.and_then(|raw| serde_json::from_str::<Value>(raw.as_str()).ok());
-    let hint = |key: &str| annotations.as_ref().and_then(|annotations| annotations[key].as_bool());
+    let hint = |key: &str| match annotations?.get(key)?.as_str() {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    };
     Hints {
         read_only: hint("readOnlyHint"),
         destructive: hint("destructiveHint"),
@@ -207,7 +209,7 @@ pub fn tool_hints(annotations: Option<Raw<'_>>) -> Hints {
 mod tests {
     use std::{future::poll_fn, pin::pin};
 
-    use serde_json::json;
+    use serde_json::{Value, json};
     use skep_authz::Authorizer;
     use skep_config::run_config::Cedar;
 
@@ -238,6 +240,15 @@ mod tests {
             let seen: Value = serde_json::from_slice(&seen).unwrap();
             assert_eq!(seen["result"][field], expected);
         }
+    }
+
+    /// A tree has no number as large as this one.
+    #[test]
+    fn hints_are_read_without_a_tree() {
+        let annotations = r#"{"x":1e999,"readOnlyHint":true,"destructiveHint":false,"openWorldHint":1}"#;
+        let expected = Hints { read_only: Some(true), destructive: Some(false), ..Hints::default() };
+        assert_eq!(tool_hints(Raw::spelled(annotations)), expected);
+        assert_eq!(tool_hints(Raw::spelled("[true]")), Hints::default());
     }
 
     #[tokio::test]
