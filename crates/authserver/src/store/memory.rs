@@ -34,6 +34,8 @@ struct Rows {
     spent: Expiring<()>,
     /// Sessions that have ended, of users.
     ended: Shares<(), String>,
+    /// When the last session expires that has ended and is no longer among these, in seconds since 1970.
+    forgotten: u64,
     /// Users who have ended a session of a client, by both.
     in_doubt: Shares<(), String>,
     /// What approvals for a client must have.
@@ -71,6 +73,7 @@ impl Default for Rows {
             refresh: Expiring::new(limits::ROWS),
             spent: Expiring::new(limits::ROWS),
             ended: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
+            forgotten: 0,
             in_doubt: Shares::new(limits::ROWS_OF_A_USER, limits::ROWS),
             marks: Expiring::new(limits::ROWS),
             users: Expiring::new(limits::ROWS),
@@ -98,18 +101,29 @@ impl Rows {
         grant.or_else(|| rows().next().map(|row| row.user_id)).unwrap_or_default()
     }
 
-    /// A session goes on until then, at least.
-    fn goes_on(&mut self, session: &str, until: u64, now: u64) {
-        if self.ended.get(session, now).is_none() {
-            let until = self.all_sessions.until(session).map_or(until, |known| known.max(until));
-            self.all_sessions.put_evicting(session, (), until, now);
-        }
+    /// Whether a session has ended. Where it is not remembered which ones have, all have that are not known to go on.
+    fn has_ended(&self, session: &str, now: u64) -> bool {
+        self.ended.get(session, now).is_some()
+            || now < self.forgotten && self.all_sessions.get(session, now).is_none()
+    }
+
+    /// A session of this user goes on until then, at least.
+    fn goes_on(&mut self, session: &str, user: &str, (now, until): (u64, u64)) {
+        let until = self.all_sessions.until(session).map_or(until, |known| known.max(until));
+        self.all_sessions.put_evicting(session, (), user, (now, until));
+    }
+
+    /// Stores the refresh tokens of a session, which goes on as long as they do, at least.
+    fn put_family(&mut self, family: &str, row: Family, times: (u64, u64)) {
+        let (session, user) = (row.grant.session.id.clone(), row.grant.session.user.id.clone());
+        self.refresh.put_evicting(family, row, &user, times);
+        self.goes_on(&session, &user, times);
     }
 
     fn user_session(&self, id: &str, providers: &[&str], now: u64) -> Option<UserSession> {
         let grant = self.refresh.get(&family(id), now).map(|row| row.grant.clone());
         let session = UserSession { id: id.to_owned(), grant, rows: self.of_session(id, providers, now) };
-        (self.ended.get(id, now).is_none() && session.is_known()).then_some(session)
+        (!self.has_ended(id, now) && session.is_known()).then_some(session)
     }
 }
 
@@ -166,8 +180,9 @@ impl Store for MemoryStore {
     async fn renew_client(&self, id: &str) -> Result<()> {
         let (mut rows, now) = self.rows();
         let until = now + limits::CLIENT_LIFE.as_secs();
+        let address = rows.new_clients.holder(id).map(IpAddr::to_string).unwrap_or_default();
         match rows.new_clients.take(id, now) {
-            Some(client) => drop(rows.clients.put_evicting(id, client, until, now)),
+            Some(client) => drop(rows.clients.put_evicting(id, client, &address, (now, until))),
             None => rows.clients.extend(id, until),
         }
         Ok(())
@@ -189,7 +204,12 @@ impl Store for MemoryStore {
         let (mut rows, now) = self.rows();
         // A late use is still known to be of a code that existed.
         let until = now + life.as_secs() + limits::SPENT_LIFE.as_secs();
-        rows.codes.put_evicting(signature, (grant.clone(), Taken::Free), until, now);
+        rows.codes.put_evicting(
+            signature,
+            (grant.clone(), Taken::Free),
+            &grant.session.user.id,
+            (now, until),
+        );
         Ok(())
     }
 
@@ -208,7 +228,7 @@ impl Store for MemoryStore {
 
     async fn put_refresh(&self, signature: &str, grant: &Grant, life: Duration) -> Result<bool> {
         let (mut rows, now) = self.rows();
-        if rows.ended.get(&grant.session.id, now).is_some() {
+        if rows.has_ended(&grant.session.id, now) {
             return Ok(false);
         }
         let family = family(&grant.session.id);
@@ -217,8 +237,7 @@ impl Store for MemoryStore {
         }
         let (current, previous) = (signature.to_owned(), String::new());
         let row = Family { grant: grant.clone(), current, previous, delivered: None };
-        rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
-        rows.goes_on(&grant.session.id, now + life.as_secs(), now);
+        rows.put_family(&family, row, (now, now + life.as_secs()));
         Ok(true)
     }
 
@@ -229,7 +248,7 @@ impl Store for MemoryStore {
 
     async fn rotate(&self, old: &str, new: &str, grant: &Grant, life: Duration) -> Result<Rotation> {
         let (mut rows, now) = self.rows();
-        if rows.ended.get(&grant.session.id, now).is_some() {
+        if rows.has_ended(&grant.session.id, now) {
             return Ok(Rotation::Refused);
         }
         let family = family(&grant.session.id);
@@ -244,8 +263,7 @@ impl Store for MemoryStore {
         }
         let (current, previous) = (new.to_owned(), old.to_owned());
         let row = Family { grant: grant.clone(), current, previous, delivered: None };
-        rows.refresh.put_evicting(&family, row, now + life.as_secs(), now);
-        rows.goes_on(&grant.session.id, now + life.as_secs(), now);
+        rows.put_family(&family, row, (now, now + life.as_secs()));
         Ok(Rotation::Done)
     }
 
@@ -259,12 +277,13 @@ impl Store for MemoryStore {
 
     async fn end_session(&self, session: &str, providers: &[&str], life: Duration) -> Result<()> {
         let (mut rows, now) = self.rows();
-        // A user who ends sessions without end has their own oldest forgotten.
+        // A user who ends sessions without end has their own oldest removed, and only sessions that go on are accepted then.
         let user = rows.user_of(session, providers, now);
         // It has ended for as long as it has rows: these stay, for the next login of the user.
         let ends = providers.iter().filter_map(|provider| rows.upstreams.until(&pair(session, provider)));
         let until = ends.fold(now + life.as_secs(), u64::max);
-        rows.ended.put(session, ((), 1), user, (now, until));
+        let forgotten = rows.ended.put(session, ((), 1), user, (now, until));
+        rows.forgotten = rows.forgotten.max(forgotten.unwrap_or_default());
         rows.refresh.remove(&family(session));
         rows.all_sessions.remove(session);
         for provider in providers {
@@ -275,7 +294,7 @@ impl Store for MemoryStore {
 
     async fn is_ended(&self, session: &str) -> Result<bool> {
         let (rows, now) = self.rows();
-        Ok(rows.ended.get(session, now).is_some())
+        Ok(rows.has_ended(session, now))
     }
 
     async fn doubt(&self, user: &str, client: &str, is_in_doubt: bool) -> Result<()> {
@@ -319,7 +338,7 @@ impl Store for MemoryStore {
         let key = pair(provider, subject);
         let user = rows.users.get(&key, now).map_or(new, String::as_str).to_owned();
         // The user who has not logged in for longest makes room.
-        rows.users.put_evicting(&key, user.clone(), now + limits::USER_LIFE.as_secs(), now);
+        rows.users.put_evicting(&key, user.clone(), &key, (now, now + limits::USER_LIFE.as_secs()));
         Ok(user)
     }
 
@@ -337,18 +356,25 @@ impl Store for MemoryStore {
             rows.upstreams.remove(&oldest);
             rows.connections.remove(&oldest);
         }
-        if let Some(evicted) = rows.upstreams.put_evicting(&key, row.clone(), until, now) {
+        // A row that is renewed does not bring its session back.
+        let is_over = match rows.upstreams.get(&key, now) {
+            Some(_) => rows.has_ended(session, now),
+            None => rows.ended.get(session, now).is_some(),
+        };
+        if let Some(evicted) = rows.upstreams.put_evicting(&key, row.clone(), &row.user_id, (now, until)) {
             rows.connections.remove(&evicted);
         }
-        if row.access_token.is_empty() || rows.ended.get(session, now).is_some() {
+        if row.access_token.is_empty() || is_over {
             rows.connections.remove(&key);
         } else {
-            rows.connections.put_evicting(&key, (), until, now);
+            rows.connections.put_evicting(&key, (), &row.user_id, (now, until));
         }
         // Sessions may go on after their rows.
         let kept_until = until.max(now + limits::USER_LIFE.as_secs());
-        rows.sessions.put_evicting(&user, sessions, kept_until, now);
-        rows.goes_on(session, until, now);
+        rows.sessions.put_evicting(&user, sessions, &row.user_id, (now, kept_until));
+        if !is_over {
+            rows.goes_on(session, &row.user_id, (now, until));
+        }
         Ok(())
     }
 
@@ -359,8 +385,7 @@ impl Store for MemoryStore {
 
     async fn session(&self, session: &str, providers: &[&str]) -> Result<Option<Vec<Option<Upstream>>>> {
         let (rows, now) = self.rows();
-        let has_ended = rows.ended.get(session, now).is_some();
-        Ok((!has_ended).then(|| rows.of_session(session, providers, now)))
+        Ok((!rows.has_ended(session, now)).then(|| rows.of_session(session, providers, now)))
     }
 
     async fn sessions(&self, user: &str, providers: &[&str]) -> Result<Vec<UserSession>> {

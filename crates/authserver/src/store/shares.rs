@@ -55,7 +55,15 @@ impl<V, H: Clone + Eq + Hash + Ord> Shares<V, H> {
 
     /// Adds or replaces a row of this size. Where there is no room, older ones make some: of the same holder if it has its share, and of
     /// the one that has most otherwise. So a holder with few rows keeps them while others cause many.
-    pub(super) fn put(&mut self, key: &str, (value, size): (V, usize), holder: H, times: (u64, u64)) {
+    ///
+    /// Returns when the last of the removed rows would have expired, if there are any.
+    pub(super) fn put(
+        &mut self,
+        key: &str,
+        (value, size): (V, usize),
+        holder: H,
+        times: (u64, u64),
+    ) -> Option<u64> {
         let (now, until) = times;
         self.added += 1;
         if self.added >= SWEEP {
@@ -64,15 +72,16 @@ impl<V, H: Clone + Eq + Hash + Ord> Shares<V, H> {
         if let Some(row) = self.rows.get_mut(key).filter(|row| row.holder == holder && row.size == size) {
             *row.value = value;
             row.until = until;
-            return;
+            return None;
         }
         self.take(key, now);
+        let mut last = None;
         while self.holders.get(&holder).is_some_and(|held| held.size + size > self.of_a_holder) {
-            self.remove_oldest(&holder);
+            last = last.max(self.remove_oldest(&holder));
         }
         while self.size + size > self.of_all {
             let Some((_, largest)) = self.largest.last().cloned() else { break };
-            self.remove_oldest(&largest);
+            last = last.max(self.remove_oldest(&largest));
         }
         let key: Arc<str> = key.into();
         let held = self.holders.entry(holder.clone()).or_default();
@@ -82,6 +91,7 @@ impl<V, H: Clone + Eq + Hash + Ord> Shares<V, H> {
         self.largest.insert((held.size, holder.clone()));
         self.size += size;
         self.rows.insert(key, Row { value: Box::new(value), until, holder, size });
+        last
     }
 
     pub(super) fn get(&self, key: &str, now: u64) -> Option<&V> {
@@ -108,18 +118,25 @@ impl<V, H: Clone + Eq + Hash + Ord> Shares<V, H> {
         }
     }
 
-    fn remove_oldest(&mut self, holder: &H) {
+    /// Removes the oldest row of a holder. Returns when it would have expired.
+    fn remove_oldest(&mut self, holder: &H) -> Option<u64> {
         while let Some(key) = self.holders.get_mut(holder).and_then(|held| held.keys.pop_front()) {
             if self.rows.get(&key).is_some_and(|row| row.holder == *holder)
                 && let Some(row) = self.rows.remove(&key)
             {
                 self.release(&row);
-                return;
+                return Some(row.until);
             }
         }
         if let Some(held) = self.holders.remove(holder) {
             self.largest.remove(&(held.size, holder.clone()));
         }
+        None
+    }
+
+    /// The holder of a row.
+    pub(super) fn holder(&self, key: &str) -> Option<&H> {
+        self.rows.get(key).map(|row| &row.holder)
     }
 
     fn sweep(&mut self, now: u64) {

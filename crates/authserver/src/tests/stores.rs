@@ -18,7 +18,7 @@ use crate::{
     random::hash,
     store::{
         Client, Grant, MemoryStore, Method, Pending, RedisStore, Rotation, Session, Store, Taken, Upstream,
-        User,
+        User, UserSession,
     },
 };
 
@@ -331,6 +331,64 @@ async fn more_logins_than_the_memory_store_has_room_for_end_the_oldest_session()
         assert_eq!(store.upstream(&session, "corp").await.unwrap().is_some(), is_there, "{number}");
         assert_eq!(store.refresh(&family(&session)).await.unwrap().is_some(), is_there, "{number}");
         assert_eq!(store.code(&session).await.unwrap().is_some(), is_there, "{number}");
+    }
+}
+
+fn grant_of(user: &str, session: &str) -> Grant {
+    let user = User { id: user.into(), name: None, email: None };
+    Grant { session: Session { id: session.into(), user }, ..grant(session) }
+}
+
+#[tokio::test]
+async fn a_user_with_many_sessions_ends_none_of_others() {
+    let store = MemoryStore::new(Clock::default());
+    let begin = async |user: &str, session: &str, life: Duration| {
+        let grant = grant_of(user, session);
+        store.put_refresh(session, &grant, life).await.unwrap();
+        store.put_code(session, &grant, life).await.unwrap();
+    };
+    // They expire before those of the other user.
+    begin("ann", "of-ann", LIFE).await;
+    for number in 0..=limits::ROWS {
+        begin("bob", &number.to_string(), 2 * LIFE).await;
+    }
+    assert!(store.refresh(&family("of-ann")).await.unwrap().is_some());
+    assert!(store.code("of-ann").await.unwrap().is_some());
+    let (all, _) = store.all_sessions("", 1, &["corp"]).await.unwrap();
+    assert_eq!(all.first().map(UserSession::user_id), Some("ann"));
+}
+
+#[tokio::test]
+async fn the_used_clients_of_an_address_make_no_room_among_those_of_another() {
+    let store = MemoryStore::new(Clock::default());
+    for number in 0..=limits::CLIENTS {
+        store.put_client(&client(number), address(number.min(1))).await.unwrap();
+        store.renew_client(&number.to_string()).await.unwrap();
+    }
+    assert!(store.client("0").await.unwrap().is_some() && store.client("1").await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_session_stays_ended_however_many_others_its_user_ends() {
+    let store = MemoryStore::new(Clock::default());
+    let begin = async |user: &str, session: &str| {
+        let row = Upstream { user_id: user.into(), ..row("token") };
+        store.put_upstream(session, &row, LIFE).await.unwrap();
+    };
+    begin("ann", "of-ann").await;
+    for number in 0..=2 * limits::ROWS_OF_A_USER {
+        begin("bob", &number.to_string()).await;
+        store.end_session(&number.to_string(), &["corp"], LIFE).await.unwrap();
+    }
+    for session in ["0", "1", &*limits::ROWS_OF_A_USER.to_string()] {
+        assert_eq!(store.is_ended(session).await, Ok(true), "{session}");
+        assert!(store.session(session, &["corp"]).await.unwrap().is_none(), "{session}");
+        assert_eq!(store.put_refresh("r", &grant_of("bob", session), LIFE).await, Ok(false), "{session}");
+    }
+    begin("bob", "new").await;
+    for session in ["of-ann", "new"] {
+        assert_eq!(store.is_ended(session).await, Ok(false), "{session}");
+        assert!(store.session(session, &["corp"]).await.unwrap().is_some(), "{session}");
     }
 }
 
