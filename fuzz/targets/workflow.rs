@@ -2,7 +2,7 @@
 //! its end.
 #![no_main]
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value, json};
@@ -24,8 +24,13 @@ impl Host for Echo {
         Ok(Answer::Accept(json!({"region": "eu"})))
     }
 
-    fn input_schema(&self, _: &str) -> Option<Value> {
-        Some(json!({"type": "object", "properties": {"n": {"type": "integer"}, "o": {"type": "object"}}}))
+    fn input_schema(&self, _: &str) -> Result<Option<Arc<Value>>, CallError> {
+        let properties = json!({"n": {"type": "integer"}, "o": {"type": "object"}});
+        Ok(Some(json!({"type": "object", "properties": properties}).into()))
+    }
+
+    fn reserve(&self, _: usize) -> Result<(), CallError> {
+        Ok(())
     }
 
     fn record(&self, _: Event<'_>) {}

@@ -86,6 +86,8 @@ pub(crate) const DIFFERENT_CAPABILITIES: usize = 500;
 pub(crate) const INPUT_TIME: Duration = Duration::from_secs(10 * 60);
 /// How many inputs a backend may need at once, and how often for one request.
 pub(crate) const INPUTS: usize = 16;
+/// The longest id and the longest progress token of a request of a backend, in bytes.
+pub(crate) const QUESTION_ID: usize = 1 << 10;
 /// For how long backends may wait for the client in all, in the time of one request.
 pub(crate) const INPUT_TIME_OF_ALL: Duration = Duration::from_secs(60 * 60);
 pub(crate) const INPUT_ROUNDS: usize = 16;

@@ -7,18 +7,24 @@ use crate::schema::{DEPTH, Document};
 
 /// The value as its schema needs it. One that does not fit stays as it is: the tool decides about it.
 pub(crate) fn by_schema(value: Value, schema: &Value) -> Value {
-    coerced(value, &[schema], &Document::new(schema), 0)
+    coerced(value, &[schema], &Document::new(schema), 0, &mut TreeBudget::default())
 }
 
 /// The value as one of these schemas needs it.
-fn coerced<'a>(value: Value, schemas: &[&'a Value], document: &Document<'a>, depth: usize) -> Value {
+fn coerced<'a>(
+    value: Value,
+    schemas: &[&'a Value],
+    document: &Document<'a>,
+    depth: usize,
+    trees: &mut TreeBudget,
+) -> Value {
     if depth > DEPTH || schemas.is_empty() {
         return value;
     }
     let value = match value {
         Value::String(text) => {
             let types = document.types_of_any(schemas, 0).filter(|types| !types.contains(&"string"));
-            let parsed = types.into_iter().flatten().find_map(|name| parsed(&text, name));
+            let parsed = types.into_iter().flatten().find_map(|name| parsed(&text, name, trees));
             match parsed {
                 Some(parsed) => return parsed,
                 None => Value::String(text),
@@ -33,7 +39,7 @@ fn coerced<'a>(value: Value, schemas: &[&'a Value], document: &Document<'a>, dep
             let fields = map.into_iter().map(|(name, value)| {
                 let own: Vec<_> = keyword(&schemas, "properties").filter_map(|all| all.get(&name)).collect();
                 let schemas = if own.is_empty() { &others } else { &own };
-                let value = coerced(value, schemas, document, depth + 1);
+                let value = coerced(value, schemas, document, depth + 1, trees);
                 (name, value)
             });
             Value::Object(fields.collect())
@@ -43,7 +49,8 @@ fn coerced<'a>(value: Value, schemas: &[&'a Value], document: &Document<'a>, dep
             let others: Vec<_> = keyword(&schemas, "items").collect();
             let items = items.into_iter().enumerate().map(|(index, item)| {
                 let own: Vec<_> = keyword(&schemas, "prefixItems").filter_map(|all| all.get(index)).collect();
-                coerced(item, if own.is_empty() { &others } else { &own }, document, depth + 1)
+                let schemas = if own.is_empty() { &others } else { &own };
+                coerced(item, schemas, document, depth + 1, trees)
             });
             items.collect()
         }
@@ -56,24 +63,26 @@ fn keyword<'a>(schemas: &[&'a Value], name: &str) -> impl Iterator<Item = &'a Va
     schemas.iter().filter_map(move |schema| schema.get(name))
 }
 
-/// The JSON that a text is.
-pub(crate) fn tree(text: &str) -> Result<Value, NoTree> {
-    const LARGEST: usize = 16 << 20;
-    if tree_size(text) > LARGEST {
-        return Err(NoTree::TooLarge);
+/// Memory that the trees of several texts share. A tree may take a hundred times as much as its text.
+pub(crate) struct TreeBudget(usize);
+
+impl Default for TreeBudget {
+    fn default() -> Self {
+        Self(16 << 20)
     }
-    serde_json::from_str(text).map_err(|_| NoTree::Malformed)
 }
 
-/// Why there is none.
-pub(crate) enum NoTree {
-    Malformed,
-    /// It may take a hundred times as much memory as the text.
-    TooLarge,
+impl TreeBudget {
+    /// Takes the size of the tree of a text, and returns it. `None`: too much was taken.
+    pub(crate) fn take(&mut self, text: &str) -> Option<usize> {
+        let size = tree_size(text);
+        self.0 = self.0.checked_sub(size)?;
+        Some(size)
+    }
 }
 
 /// The text as a value of this JSON type, if it is one.
-pub(crate) fn parsed(text: &str, type_: &str) -> Option<Value> {
+pub(crate) fn parsed(text: &str, type_: &str, trees: &mut TreeBudget) -> Option<Value> {
     let text = text.trim();
     match type_ {
         "string" => Some(text.into()),
@@ -84,8 +93,10 @@ pub(crate) fn parsed(text: &str, type_: &str) -> Option<Value> {
             .map(Value::from)
             .or_else(|| text.parse().ok().and_then(Number::from_f64).map(Value::Number)),
         "boolean" => boolean(text).map(Value::Bool),
-        "array" => tree(text).ok().filter(Value::is_array),
-        "object" => tree(text).ok().filter(Value::is_object),
+        "array" | "object" => {
+            let is_fit = if type_ == "array" { Value::is_array } else { Value::is_object };
+            trees.take(text).and_then(|_| serde_json::from_str(text).ok()).filter(is_fit)
+        }
         "null" => (text == "null").then_some(Value::Null),
         _ => None,
     }
@@ -169,6 +180,14 @@ mod tests {
         let value = json!({"n": "1", "either": "2", "pair": ["true", "3"], "other": "4"});
         let expected = json!({"n": 1, "either": "2", "pair": [true, 3], "other": 4});
         assert_eq!(by_schema(value, &schema), expected);
+    }
+
+    #[test]
+    fn the_texts_of_one_call_share_the_memory_of_their_trees() {
+        let half = format!("[{}[0]]", "[0],".repeat((9 << 20) / tree_size("[0]")));
+        let schema = json!({"additionalProperties": {"type": "array"}});
+        let coerced = by_schema(json!({"a": half, "b": half, "c": "[1]"}), &schema);
+        assert!(coerced["a"].is_array() && coerced["b"] == half && coerced["c"] == json!([1]));
     }
 
     /// The schema is a backend's, which may be hostile.

@@ -1,6 +1,6 @@
 //! What a workflow needs of its surroundings.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use serde_json::{Map, Value};
 
@@ -33,8 +33,11 @@ pub trait Host: Sync {
         std::future::ready(())
     }
 
-    /// The input schema of a tool, also of one that clients do not see.
-    fn input_schema(&self, tool: &str) -> Option<Value>;
+    /// Returns the input schema of a tool, also of one that clients do not see. It is needed for each call.
+    fn input_schema(&self, tool: &str) -> Result<Option<Arc<Value>>, CallError>;
+
+    /// Reserves this many bytes until the run ends, or returns why it cannot have them.
+    fn reserve(&self, bytes: usize) -> Result<(), CallError>;
 
     /// Records what has happened.
     fn record(&self, event: Event<'_>);

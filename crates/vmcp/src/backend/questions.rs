@@ -24,12 +24,16 @@ struct Question {
 }
 
 impl Questions {
-    /// Records one. Returns whether there was room for it.
+    /// Records one. Returns whether there was room for it: there is none for a very long id or token.
     pub(crate) fn ask(&self, envelope: &Envelope<'_>) -> bool {
         let Some(id) = envelope.id().map(|id| id.raw().as_str()) else { return false };
         let meta = envelope.params().and_then(|params| params.get("_meta"));
-        let progress = meta.and_then(|meta| meta.get("progressToken")).map(|token| token.as_str().into());
+        let progress = meta.and_then(|meta| meta.get("progressToken")).map(|token| token.as_str());
+        if id.len().max(progress.map_or(0, str::len)) > limits::QUESTION_ID {
+            return false;
+        }
         let now = Instant::now();
+        let progress = progress.map(Into::into);
         let question = Question { id: id.into(), progress, until: now + limits::INPUT_TIME };
         self.0.send_if_modified(|open| {
             open.retain(|other| other.until > now && *other.id != *id);
@@ -109,8 +113,22 @@ mod tests {
     use super::*;
 
     fn ask(questions: &Questions, id: usize) -> bool {
-        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list","params":{{}}}}"#);
+        ask_with(questions, id, "t")
+    }
+
+    fn ask_with(questions: &Questions, id: impl std::fmt::Display, token: &str) -> bool {
+        let params = format!(r#"{{"_meta":{{"progressToken":"{token}"}}}}"#);
+        let text = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"roots/list","params":{params}}}"#);
         questions.ask(&Envelope::parse(text.as_bytes()).unwrap())
+    }
+
+    #[test]
+    fn a_question_with_a_long_id_or_token_is_declined() {
+        let questions = Questions::default();
+        let long = "x".repeat(limits::QUESTION_ID);
+        assert!(!ask_with(&questions, format!("\"{long}\""), "t"));
+        assert!(!ask_with(&questions, 1, &long));
+        assert!(!questions.are_open() && ask_with(&questions, 1, &long[2..]));
     }
 
     #[tokio::test(start_paused = true)]

@@ -144,14 +144,12 @@ impl Default for Hints {
 
 impl Hints {
     fn add(&mut self, tool: &Entry) {
-        let tool: Value = serde_json::from_str(tool.json()).unwrap_or_default();
-        let hint = |name: &str| tool["annotations"][name].as_bool();
-        let reads_only = hint("readOnlyHint");
+        let hints = tool.hints();
         // A tool that only reads destroys nothing.
-        let destroys = if reads_only == Some(true) { Some(false) } else { hint("destructiveHint") };
-        self.reads_only = worse(self.reads_only, reads_only, false);
+        let destroys = if hints.read_only == Some(true) { Some(false) } else { hints.destructive };
+        self.reads_only = worse(self.reads_only, hints.read_only, false);
         self.destroys = worse(self.destroys, destroys, true);
-        self.is_open = worse(self.is_open, hint("openWorldHint"), true);
+        self.is_open = worse(self.is_open, hints.open_world, true);
     }
 
     /// The annotations, with those that are set. None may promise more than the steps do.

@@ -1,10 +1,8 @@
 //! An item under another name, with another description or other annotations. Everything else stays as it was received.
 
-use std::fmt::Write;
-
 use serde_json::Value;
 use skep_api::tools::ToolAnnotations;
-use skep_mcp::{Object, Raw};
+use skep_mcp::{Kind, Object, Raw};
 
 /// What is different about an item.
 #[derive(Clone, Copy, Debug, Default)]
@@ -17,27 +15,33 @@ pub(super) struct Changes<'a> {
 /// The item with these changes.
 pub(super) fn changed(json: &str, changes: Changes<'_>) -> Box<str> {
     let Some(item) = Raw::spelled(json) else { return json.into() };
-    let Ok(entries) = item.entries() else { return json.into() };
     let annotations = changes.annotations.map(|hints| annotations(item.get("annotations"), hints));
     let new = [
         ("name", changes.name.map(text)),
         ("description", changes.description.map(text)),
         ("annotations", annotations),
     ];
-    let replacement =
-        |key: &str| new.iter().find(|(name, _)| *name == key).and_then(|(_, value)| value.as_deref());
-    let mut sent = String::with_capacity(json.len() + 64);
-    for (key, value) in &entries {
-        let value = replacement(&key.decoded()).unwrap_or(value.as_str());
-        write!(sent, ",{}:{value}", key.raw().as_str()).ok();
+    let new: Vec<_> = new.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    with_members(item, &new).unwrap_or_else(|| json.into()).into()
+}
+
+/// The object with these members, as JSON, each in the place of its own one, or after all of them.
+fn with_members(object: Raw<'_>, new: &[(String, String)]) -> Option<String> {
+    let mut written = Object::default();
+    let mut is_written = vec![false; new.len()];
+    let all = object.for_each_entry(|key, value| {
+        let replacement = new.iter().position(|(name, _)| **name == *key.decoded());
+        let value = replacement.map_or(value.as_str(), |index| {
+            is_written[index] = true;
+            new[index].1.as_str()
+        });
+        written.put(key.raw().as_str(), value);
+    });
+    all.ok()?;
+    for ((name, value), _) in new.iter().zip(is_written).filter(|(_, is_written)| !is_written) {
+        written.put(&text(name), value);
     }
-    let is_new = |key: &str| !entries.iter().any(|(name, _)| name.decoded() == key);
-    for (key, value) in new.iter().filter(|(key, _)| is_new(key)) {
-        if let Some(value) = value {
-            write!(sent, ",\"{key}\":{value}").ok();
-        }
-    }
-    format!("{{{}}}", sent.strip_prefix(',').unwrap_or_default()).into()
+    Some(written.json())
 }
 
 /// The item with another description.
@@ -47,37 +51,35 @@ pub(crate) fn described(json: &str, description: &str) -> Box<str> {
 
 /// The item without this field.
 pub(super) fn without(json: &str, field: &str) -> Box<str> {
-    let entries = Raw::spelled(json).and_then(|item| item.entries().ok()).unwrap_or_default();
     let mut object = Object::default();
-    for (key, value) in entries.iter().filter(|(key, _)| key.decoded() != field) {
-        object.put(key.raw().as_str(), value.as_str());
-    }
-    object.json().into()
+    let all = Raw::spelled(json).map(|item| {
+        item.for_each_entry(|key, value| {
+            if key.decoded() != field {
+                object.put(key.raw().as_str(), value.as_str());
+            }
+        })
+    });
+    if all.is_some_and(|all| all.is_ok()) { object.json().into() } else { "{}".into() }
 }
 
 /// The item with this field, as JSON, which it lacks.
 pub(super) fn with(json: &str, field: &str, value: &str) -> Box<str> {
-    let entries = Raw::spelled(json).and_then(|item| item.entries().ok()).unwrap_or_default();
-    let mut object = Object::default();
-    for (key, value) in &entries {
-        object.put(key.raw().as_str(), value.as_str());
-    }
-    object.put(&text(field), value);
-    object.json().into()
+    let item = Raw::spelled(json).filter(|item| item.kind() == Kind::Object);
+    let item = item.or_else(|| Raw::spelled("{}"));
+    let new = [(field.to_owned(), value.to_owned())];
+    item.and_then(|item| with_members(item, &new)).unwrap_or_default().into()
 }
 
 fn text(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// The annotations of the backend, with those that are overridden.
+/// The annotations of the backend, with those that are overridden. A hostile backend may send very many: no tree is built.
 fn annotations(own: Option<Raw<'_>>, overridden: &ToolAnnotations) -> String {
-    let own: Value = own.and_then(|own| serde_json::from_str(own.as_str()).ok()).unwrap_or_default();
-    let mut all = own.as_object().cloned().unwrap_or_default();
-    if let Ok(Value::Object(overridden)) = serde_json::to_value(overridden) {
-        all.extend(overridden);
-    }
-    Value::Object(all).to_string()
+    let Ok(Value::Object(overridden)) = serde_json::to_value(overridden) else { return "{}".into() };
+    let new: Vec<_> = overridden.into_iter().map(|(name, value)| (name, value.to_string())).collect();
+    let own = own.filter(|own| own.kind() == Kind::Object).or_else(|| Raw::spelled("{}"));
+    own.and_then(|own| with_members(own, &new)).unwrap_or_else(|| "{}".into())
 }
 
 #[cfg(test)]
@@ -86,8 +88,7 @@ mod tests {
 
     #[test]
     fn only_what_changes_is_written_anew() {
-        let tool =
-            r#"{"inputSchema":{"n":1e2},"name":"a","annotations":{"title":"A","idempotentHint":true}}"#;
+        let tool = r#"{"inputSchema":{"n":1e2},"name":"a","annotations":{"title":"A","x":1e999,"idempotentHint":true}}"#;
         let changes = Changes {
             name: Some("b\""),
             description: Some("new"),
@@ -95,7 +96,7 @@ mod tests {
         };
         assert_eq!(
             &*changed(tool, changes),
-            r#"{"inputSchema":{"n":1e2},"name":"b\"","annotations":{"title":"B","idempotentHint":true},"description":"new"}"#
+            r#"{"inputSchema":{"n":1e2},"name":"b\"","annotations":{"title":"B","x":1e999,"idempotentHint":true},"description":"new"}"#
         );
         assert_eq!(&*changed(tool, Changes::default()), tool);
     }

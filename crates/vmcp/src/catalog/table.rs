@@ -2,6 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
+use skep_gateway::{message::ToolHints, middleware::tool_hints};
 use skep_mcp::{Era, Raw};
 
 use super::{
@@ -64,6 +65,11 @@ impl Entry {
     /// All of it, as clients see it.
     pub(crate) fn json(&self) -> &str {
         &self.json
+    }
+
+    /// Its hints, read without a tree: a hostile backend may send very many values.
+    pub(crate) fn hints(&self) -> ToolHints {
+        tool_hints(Raw::spelled(&self.json).and_then(|tool| tool.get("annotations")))
     }
 
     /// The same for clients of this era.

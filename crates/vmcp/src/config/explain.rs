@@ -15,8 +15,7 @@ use skep_mcp::{List, Method};
 use super::{Listen, Settings, chain, own_tools, view_policy};
 use crate::{
     ConfigError,
-    catalog::{Catalog, Composite, Item, Lists, Member, Provider},
-    front::entry_hints,
+    catalog::{Catalog, Composite, Entry, Item, Lists, Member, Provider},
     search::InnerCall,
     views::ViewPolicy,
 };
@@ -92,7 +91,7 @@ impl Settings {
         let target = target(&exchange);
         let is_call = method_of(&exchange) == Some(Method::ToolsCall);
         if is_call {
-            let listed = catalog.table(List::Tools).get(&target).map(entry_hints);
+            let listed = catalog.table(List::Tools).get(&target).map(Entry::hints);
             // A tool that no backend has, has no hints.
             let are_known = !offers.iter().any(|offer| offer.has_others);
             exchange.hints = listed.or_else(|| are_known.then(Default::default));

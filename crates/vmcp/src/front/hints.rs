@@ -3,9 +3,9 @@
 use futures::{FutureExt, future::BoxFuture};
 use skep_gateway::{
     message::{Exchange, ToolHints},
-    middleware::{CallerTools, tool_hints},
+    middleware::CallerTools,
 };
-use skep_mcp::{Era, List, Method, Raw, header::MCP_SESSION_ID};
+use skep_mcp::{Era, List, Method, header::MCP_SESSION_ID};
 
 use super::Front;
 use crate::{
@@ -37,12 +37,7 @@ impl Front {
         };
         let find = |catalog: &Catalog| catalog.table(List::Tools).get(target).and_then(Entry::found);
         let catalog = self.views.catalog_with(&session, &self.caller(exchange), find).await;
-        let of = |catalog: &Catalog| catalog.table(List::Tools).get(target).map(entry_hints);
+        let of = |catalog: &Catalog| catalog.table(List::Tools).get(target).map(Entry::hints);
         of(&catalog).or_else(|| of(&self.views.complete(&session)))
     }
-}
-
-/// The hints of a tool.
-pub(crate) fn entry_hints(tool: &Entry) -> ToolHints {
-    tool_hints(Raw::spelled(tool.json()).and_then(|tool| tool.get("annotations")))
 }

@@ -78,7 +78,6 @@ use crate::{
     views::{Backends, Views},
 };
 use guard::Guard;
-pub(crate) use hints::entry_hints;
 use relay::ParkedCalls;
 use workflow::KeptRuns;
 

@@ -2,13 +2,17 @@
 
 use std::{
     collections::HashSet,
+    fmt,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use http::Response;
 use http_body_util::BodyExt;
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{SeqAccess, Visitor},
+};
 use skep_gateway::{
     http::Body,
     message::Exchange,
@@ -34,15 +38,45 @@ const TOKEN: usize = 4;
 
 /// The arguments of find_tool.
 #[derive(Deserialize)]
-struct Wanted {
+struct FindToolArguments {
     tool_description: String,
     #[serde(default)]
-    tool_keywords: Option<Vec<String>>,
+    tool_keywords: Option<Keywords>,
+}
+
+/// The first keywords of a list. The others are read and dropped: a client may send very many.
+#[derive(Debug)]
+struct Keywords(Vec<String>);
+
+impl<'de> Deserialize<'de> for Keywords {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Strings;
+
+        impl<'de> Visitor<'de> for Strings {
+            type Value = Keywords;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str("a list of strings")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Keywords, A::Error> {
+                let mut keywords = Vec::new();
+                while let Some(keyword) = list.next_element::<String>()? {
+                    if keywords.len() < limits::SEARCH_KEYWORDS {
+                        keywords.push(keyword);
+                    }
+                }
+                Ok(Keywords(keywords))
+            }
+        }
+
+        deserializer.deserialize_seq(Strings)
+    }
 }
 
 /// The tools that a search returns, as JSON, and the size of all that the caller may use.
 #[derive(Default)]
-struct Returned {
+struct ToolMatches {
     tools: Vec<String>,
     baseline: usize,
 }
@@ -133,7 +167,8 @@ impl Front {
     async fn find_tool(&self, search: &Arc<Search>, request: &ClientRequest<'_>) -> Response<Body> {
         let started = Instant::now();
         let arguments = request.envelope.arguments();
-        let wanted = arguments.and_then(|arguments| serde_json::from_str::<Wanted>(arguments.as_str()).ok());
+        let wanted = arguments
+            .and_then(|arguments| serde_json::from_str::<FindToolArguments>(arguments.as_str()).ok());
         let Some(wanted) = wanted else {
             self.record_search(SearchEvent::NotFound { took: started.elapsed() });
             let mistake = "tool_description must be a string, and tool_keywords a list of strings";
@@ -164,11 +199,11 @@ impl Front {
         search: &Arc<Search>,
         request: &ClientRequest<'_>,
         catalog: &Arc<Catalog>,
-        wanted: &Wanted,
-    ) -> Result<Returned, String> {
+        wanted: &FindToolArguments,
+    ) -> Result<ToolMatches, String> {
         let index = catalog.index(search).await.ok_or("the tools could not be indexed")?;
         let text = &wanted.tool_description;
-        let keywords = wanted.tool_keywords.iter().flatten().take(limits::SEARCH_KEYWORDS);
+        let keywords = wanted.tool_keywords.iter().flat_map(|Keywords(keywords)| keywords);
         let query = Query {
             text: &text[..text.floor_char_boundary(limits::SEARCH_TEXT)],
             keywords: keywords
@@ -184,7 +219,7 @@ impl Front {
         let ranked = found.places.iter().filter_map(|place| all.get(*place).copied());
         if !self.chain.filters_lists() {
             let tools = ranked.take(search.max_results).map(str::to_owned).collect();
-            return Ok(Returned { tools, baseline: index.bytes });
+            return Ok(ToolMatches { tools, baseline: index.bytes });
         }
         // Best first, and then all others, which count for the baseline only.
         let is_found: HashSet<usize> = found.places.iter().copied().collect();
@@ -193,7 +228,7 @@ impl Front {
         let count = is_found.len();
         let ordered: Vec<(bool, &str)> =
             ranked.chain(others).enumerate().map(|(number, tool)| (number < count, tool)).collect();
-        let mut returned = Returned::default();
+        let mut returned = ToolMatches::default();
         for page in ordered.chunks(limits::PAGE_ITEMS) {
             self.add_permitted(request, page, search.max_results, &mut returned).await?;
         }
@@ -205,8 +240,8 @@ impl Front {
         &self,
         request: &ClientRequest<'_>,
         catalog: &Catalog,
-        mut returned: Returned,
-    ) -> Returned {
+        mut returned: ToolMatches,
+    ) -> ToolMatches {
         let is_script = |tool: &&mut String| Raw::spelled(tool).is_some_and(|tool| runs_scripts(&tool));
         if self.scripts.is_some()
             && let Some(tool) = returned.tools.iter_mut().find(is_script)
@@ -223,7 +258,7 @@ impl Front {
         request: &ClientRequest<'_>,
         page: &[(bool, &str)],
         max: usize,
-        returned: &mut Returned,
+        returned: &mut ToolMatches,
     ) -> Result<(), String> {
         const FAILED: &str = "the tools could not be filtered";
         let tools: Vec<&str> = page.iter().map(|(_, tool)| *tool).collect();
@@ -250,7 +285,7 @@ impl Front {
         Ok(())
     }
 
-    fn result_of(&self, returned: &Returned, took: Duration) -> String {
+    fn result_of(&self, returned: &ToolMatches, took: Duration) -> String {
         let bytes: usize = returned.tools.iter().map(String::len).sum();
         let (baseline, tokens) = (returned.baseline / TOKEN, bytes / TOKEN);
         let savings = if baseline == 0 { 0.0 } else { (1.0 - tokens as f64 / baseline as f64) * 100.0 };
@@ -267,5 +302,19 @@ impl Front {
         if let Some(telemetry) = self.chain.telemetry() {
             telemetry.record_search(event);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keywords_beyond_the_limit_are_read_and_dropped() {
+        let list = |end: &str| format!(r#"["a"{}{end}]"#, r#","""#.repeat(10 * limits::SEARCH_KEYWORDS));
+        let Keywords(keywords) = serde_json::from_str(&list("")).unwrap();
+        assert_eq!((keywords.len(), &*keywords[0]), (limits::SEARCH_KEYWORDS, "a"));
+        assert!(keywords.capacity() <= 2 * limits::SEARCH_KEYWORDS);
+        assert!(serde_json::from_str::<Keywords>(&list(",1")).is_err(), "others must be strings");
     }
 }

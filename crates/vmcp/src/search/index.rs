@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, PoisonError, RwLock};
 
-use serde_json::Value;
+use skep_mcp::{Raw, Text};
 use skep_tool_search::{Index, Tool, ToolVectors};
 
 use super::{embeddings::Key, meaning::Source};
@@ -23,11 +23,10 @@ impl ToolIndex {
     /// The index of these tools, each as JSON with the name of its backend.
     pub(super) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a str)>, source: &Source) -> Self {
         let mut bytes = 0;
-        let documents: Vec<(Value, &str)> = tools
+        let tools: Vec<Tool<'_>> = tools
             .inspect(|(json, _)| bytes += json.len())
-            .map(|(json, backend)| (serde_json::from_str(json).unwrap_or_default(), backend))
+            .map(|(json, backend)| searched(json, backend))
             .collect();
-        let tools: Vec<Tool<'_>> = documents.iter().map(|(tool, backend)| searched(tool, backend)).collect();
         let vectors: Vec<Option<ToolVectors>> = match source {
             Source::Model(model) => tools.iter().map(|tool| model.tool(tool)).collect(),
             Source::None | Source::Service(_) => Vec::new(),
@@ -48,21 +47,43 @@ impl ToolIndex {
     }
 }
 
-/// A tool as the search sees it.
-fn searched<'a>(tool: &'a Value, backend: &'a str) -> Tool<'a> {
-    let text = |value: &'a Value| value.as_str().unwrap_or_default();
-    let title = match text(&tool["title"]) {
-        "" => text(&tool["annotations"]["title"]),
+/// A tool as the search sees it. A hostile backend may send very many values: no tree is built.
+fn searched<'a>(json: &'a str, backend: &'a str) -> Tool<'a> {
+    let tool = Raw::spelled(json);
+    let member = |object: Option<Raw<'a>>, key: &str| object.and_then(|object| object.get(key));
+    let text = |object, key: &str| member(object, key).and_then(Raw::as_text).unwrap_or_default();
+    let title = match text(tool, "title") {
+        title if title.is_empty() => text(member(tool, "annotations"), "title"),
         title => title,
     };
-    let parameters = tool["inputSchema"]["properties"].as_object().into_iter().flatten();
+    let mut parameters = Vec::new();
+    if let Some(properties) = member(member(tool, "inputSchema"), "properties") {
+        let parameter = |name: Text<'a>, schema| {
+            parameters.push((name.decoded(), text(Some(schema), "description")));
+        };
+        // What is stored has been scanned before.
+        properties.for_each_entry(parameter).ok();
+    }
     Tool {
-        name: text(&tool["name"]).into(),
-        title: title.into(),
-        description: text(&tool["description"]).into(),
-        parameters: parameters
-            .map(|(name, schema)| (name.as_str().into(), text(&schema["description"]).into()))
-            .collect(),
+        name: text(tool, "name"),
+        title,
+        description: text(tool, "description"),
+        parameters,
         server: backend.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tool_is_searched_without_its_tree() {
+        let json = r#"{"name":"a_pay","description":"Pays \"all\"","annotations":{"title":"Pay"},
+            "inputSchema":{"maximum":1e999,"properties":{"sum":{"description":"how much"},"to":true}}}"#;
+        let tool = searched(json.trim(), "a");
+        assert_eq!((&*tool.name, &*tool.title, &*tool.description), ("a_pay", "Pay", "Pays \"all\""));
+        let parameters: Vec<_> = tool.parameters.iter().map(|(name, text)| (&**name, &**text)).collect();
+        assert_eq!(parameters, [("sum", "how much"), ("to", "")]);
     }
 }

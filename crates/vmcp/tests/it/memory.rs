@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use futures::future::join_all;
+use futures::{
+    FutureExt,
+    future::{join_all, select_all},
+};
 use http::{Method, Response};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
@@ -10,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     Server,
-    backend::Backend,
+    backend::{Backend, Mood},
     client::{Client, text},
     scripted::{Scripted, Speaks},
 };
@@ -141,6 +144,43 @@ async fn arguments_of_own_tools_count_by_what_they_take_once_they_are_parsed() {
     assert_no_memory(&call("execute_tool_script", script).await, "data");
     // Passed on, they are no more than their text.
     assert!(!text(&call("a_echo", json!({"all": all})).await).1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_schema_counts_once_by_what_its_tree_takes() {
+    let tool = |schema: Value| json!({"name": "echo", "inputSchema": {"type": "object", "default": schema}});
+    let backend = Backend::with_tools(vec![tool(json!(vec![[0]; 1 << 18]))]).await;
+    let looped = "compositeTools: [{name: flow, description: d, steps: [{id: s, type: forEach, \
+                  collection: '[1,2,3,4,5,6,7,8]', step: {id: i, tool: a_echo}}]}]\n";
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{looped}")).await;
+    let client = server.client().await;
+    let flow = json!({"name": "flow", "arguments": {}});
+    assert_no_memory(&client.request("tools/call", flow.clone()).await, "its input schema");
+    assert_eq!(backend.called(), [""; 0]);
+    // For each item, a quarter of the memory of a caller would be too much.
+    let backend = Backend::with_tools(vec![tool(json!(vec![[0]; 1 << 15]))]).await;
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{looped}")).await;
+    let response = server.client().await.request("tools/call", flow).await;
+    assert!(!text(&response).1, "{response}");
+    assert_eq!(backend.called().len(), 8);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_of_loops_count_by_what_they_take_while_the_loops_run() {
+    let backend = Backend::start().await;
+    let looped = "compositeTools: [{name: flow, description: d, parameters: {type: object}, \
+                  steps: [{id: s, type: forEach, collection: '{{.params.items}}', maxIterations: 1000, \
+                  step: {id: i, tool: a_echo}}]}]\n";
+    let server = Server::before(&[("a", &backend)], &format!("{TIMES}{looped}")).await;
+    assert!(!text(&server.client().await.call("a_echo").await).1);
+    backend.set(Mood::Hangs);
+    // Each takes some 12 MiB, twice.
+    let items = format!("[{}]", dense(1 << 15));
+    let params = json!({"name": "flow", "arguments": {"items": items}});
+    let clients = join_all((0..5).map(|_| server.client())).await;
+    let calls = clients.iter().map(|client| client.request("tools/call", params.clone()).boxed_local());
+    let (first, _, _) = select_all(calls).await;
+    assert_no_memory(&first, "collection: it");
 }
 
 #[tokio::test(flavor = "multi_thread")]

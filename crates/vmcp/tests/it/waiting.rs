@@ -93,6 +93,25 @@ async fn a_workflow_goes_on_at_another_replica_when_its_own_is_killed() {
     assert_each_step_ran_once(&backend);
 }
 
+/// The tree of this answer takes a hundred times as much as its text.
+#[tokio::test]
+async fn a_large_answer_at_another_replica_counts_by_its_tree() {
+    let (redis, backend) = (Redis::start().await, Backend::start().await);
+    let [first, second] = replicas(&redis, &backend).await;
+    let client = Client::modern(first.address, capable());
+    let needed = client.request("tools/call", call()).await;
+    let mut large = answered(&needed);
+    large["inputResponses"]["1"]["content"]["all"] = json!(vec![[0]; 1 << 18]);
+    let other = client.at(second.address);
+    let refused = other.request("tools/call", large).await;
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains("the answer of the user takes more memory than there is now"), "{refused}");
+    // The run still waits, and nothing is counted any more.
+    let response = other.request("tools/call", answered(&needed)).await;
+    assert!(response["result"]["content"].is_array() && !text(&response).1, "{response}");
+    assert_each_step_ran_once(&backend);
+}
+
 #[tokio::test]
 async fn of_two_answers_at_two_replicas_one_goes_on() {
     let (redis, backend) = (Redis::start().await, Backend::start().await);

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Answer, CallError, Host, Question, StepStatus,
-    coerce::{self, NoTree},
+    coerce::{self, TreeBudget},
     compiled::{Action, Call, CompiledStep},
     result, validation,
 };
@@ -43,7 +43,7 @@ async fn call(
 ) -> Result<Ended, CallError> {
     let arguments = data.argument(&call.arguments, item);
     let arguments = arguments.map_err(|error| lasting(format!("arguments: {error}")))?;
-    let arguments = match host.input_schema(&call.tool) {
+    let arguments = match host.input_schema(&call.tool)? {
         Some(schema) => coerce::by_schema(arguments, &schema),
         None => arguments,
     };
@@ -110,12 +110,16 @@ async fn for_each(step: &CompiledStep, data: &Data, host: &impl Host) -> Result<
         return Err(lasting("it is no loop"));
     };
     let text = data.render(collection, None).map_err(|error| lasting(format!("collection: {error}")))?;
-    let items = match coerce::tree(&text) {
+    let size = TreeBudget::default().take(&text);
+    let size = size.ok_or_else(|| lasting("collection: it has too many values"))?;
+    // The output has the items again.
+    host.reserve(2 * size)?;
+    let items = match serde_json::from_str(&text) {
         Ok(Value::Array(items)) => items,
         Ok(Value::Null) => Vec::new(),
-        Err(NoTree::TooLarge) => return Err(lasting("collection: it has too many values")),
         _ => return Err(lasting("collection: it is not a JSON array")),
     };
+    drop(text);
     if items.len() > *iterations {
         let message = format!("collection: it has {} items, and the maximum is {iterations}", items.len());
         return Err(lasting(message));

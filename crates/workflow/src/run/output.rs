@@ -5,7 +5,7 @@ use skep_api::vmcp::OutputType;
 
 use super::data::Data;
 use crate::{
-    coerce,
+    coerce::{self, TreeBudget},
     compiled::{CompiledOutput, Property, PropertyValue},
 };
 
@@ -13,7 +13,7 @@ use crate::{
 const NO_VALUE: &str = "<no value>";
 
 pub(super) fn output(output: &CompiledOutput, data: &Data) -> Result<Value, String> {
-    let object = object(&output.properties, data, "")?;
+    let object = object(&output.properties, data, "", &mut TreeBudget::default())?;
     match output.required.iter().find(|name| object.get(*name).is_none_or(Value::is_null)) {
         Some(missing) => Err(format!("{missing} is required and has no value")),
         None => Ok(Value::Object(object)),
@@ -24,11 +24,12 @@ fn object(
     properties: &[(String, Property)],
     data: &Data,
     within: &str,
+    trees: &mut TreeBudget,
 ) -> Result<Map<String, Value>, String> {
     let mut object = Map::new();
     for (name, property) in properties {
         let field = format!("{within}{name}");
-        if let Some(value) = value(property, data, &field)? {
+        if let Some(value) = value(property, data, &field, trees)? {
             object.insert(name.clone(), value);
         }
     }
@@ -36,10 +37,15 @@ fn object(
 }
 
 /// The value of a property, or none if it has no value and no default.
-fn value(property: &Property, data: &Data, field: &str) -> Result<Option<Value>, String> {
+fn value(
+    property: &Property,
+    data: &Data,
+    field: &str,
+    trees: &mut TreeBudget,
+) -> Result<Option<Value>, String> {
     let template = match &property.value {
         PropertyValue::Object(properties) => {
-            return object(properties, data, &format!("{field}.")).map(Value::Object).map(Some);
+            return object(properties, data, &format!("{field}."), trees).map(Value::Object).map(Some);
         }
         PropertyValue::Template(template) => template,
     };
@@ -51,7 +57,7 @@ fn value(property: &Property, data: &Data, field: &str) -> Result<Option<Value>,
     if is_text {
         return Ok(Some(text.into()));
     }
-    match (coerce::parsed(&text, property.type_.as_str()), &property.default) {
+    match (coerce::parsed(&text, property.type_.as_str(), trees), &property.default) {
         (Some(value), _) => Ok(Some(value)),
         (None, Some(default)) => Ok(Some(default.clone())),
         (None, None) => Err(format!("{field}: {text:?} is not of type {}", property.type_.as_str())),

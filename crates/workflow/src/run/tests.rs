@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
@@ -25,6 +25,9 @@ struct FakeHost {
     schema: Option<Value>,
     running: AtomicUsize,
     most_running: AtomicUsize,
+    reserved: AtomicUsize,
+    /// How much may be reserved.
+    memory: usize,
     /// Lets calls of `gate` go on.
     gate: Semaphore,
     /// The runs that wait, where they are kept.
@@ -41,6 +44,8 @@ impl FakeHost {
             schema: None,
             running: AtomicUsize::new(0),
             most_running: AtomicUsize::new(0),
+            reserved: AtomicUsize::new(0),
+            memory: usize::MAX,
             gate: Semaphore::new(0),
             kept: None,
         }
@@ -123,8 +128,14 @@ impl Host for FakeHost {
         }
     }
 
-    fn input_schema(&self, _tool: &str) -> Option<Value> {
-        self.schema.clone()
+    fn input_schema(&self, _tool: &str) -> Result<Option<Arc<Value>>, CallError> {
+        Ok(self.schema.clone().map(Arc::new))
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<(), CallError> {
+        let reserved = self.reserved.fetch_add(bytes, Ordering::SeqCst) + bytes;
+        let full = CallError { message: "no memory".into(), is_final: true };
+        if reserved > self.memory { Err(full) } else { Ok(()) }
     }
 
     fn record(&self, event: Event<'_>) {
@@ -467,6 +478,42 @@ async fn a_workflow_whose_results_are_too_large_ends() {
     let steps = json!({"steps": [{"id": "loop", "type": "forEach", "collection": json!(items).to_string(), "step": inner}]});
     let error = run_with(&host, steps, json!({})).await.unwrap_err();
     assert!(error.ends_with("the results of all steps are too large"), "{error}");
+}
+
+/// A text of arrays whose tree takes at least this much.
+fn dense(bytes: usize) -> String {
+    format!("[{}[0]]", "[0],".repeat(bytes / skep_mcp::tree_size("[0]")))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loop_reserves_the_memory_of_its_items() {
+    let collection = dense(1 << 20);
+    let inner = json!({"id": "in", "tool": "echo", "arguments": {}});
+    let steps = json!({"steps": [{
+        "id": "loop", "type": "forEach", "collection": "{{.params.items}}", "step": inner, "maxIterations": 1000,
+    }]});
+    let arguments = json!({"items": format!("[{collection}]")});
+    let host = FakeHost::new();
+    run_with(&host, steps.clone(), arguments.clone()).await.unwrap();
+    let reserved = host.reserved.load(Ordering::SeqCst);
+    assert!(reserved >= 2 << 20, "the items, and the output that has them: {reserved}");
+    let full = FakeHost { memory: reserved - 1, ..FakeHost::new() };
+    let error = run_with(&full, steps, arguments).await.unwrap_err();
+    assert!(error.ends_with("no memory") && full.called().is_empty(), "{error}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_collection_has_a_largest_size() {
+    let inner = json!({"id": "in", "tool": "echo", "arguments": {}});
+    for collection in [dense(17 << 20), format!("[{}", "[0],".repeat(1 << 20))] {
+        let steps = json!({"steps": [{
+            "id": "loop", "type": "forEach", "collection": "{{.params.items}}", "step": inner,
+        }]});
+        let host = FakeHost::new();
+        let error = run_with(&host, steps, json!({"items": collection})).await.unwrap_err();
+        assert!(error.ends_with("collection: it has too many values"), "{error}");
+        assert_eq!(host.reserved.load(Ordering::SeqCst), 0);
+    }
 }
 
 /// Two questions beside each other, and steps before, beside and after them.

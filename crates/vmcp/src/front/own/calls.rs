@@ -29,7 +29,6 @@ use crate::{
         answer::tool_error,
         call::Route,
         connect::{Elicited, Opener},
-        hints::entry_hints,
         measured::Measured,
         relay::{Relay, Step},
         rpc,
@@ -202,7 +201,7 @@ impl Calls {
     async fn run_composite(&self, exchange: &Exchange, composite: &Composite, arguments: &str) -> Bytes {
         let part = Part::of_composite(composite, exchange.audit_id());
         // It is part of a run that cannot be kept.
-        let steps = Steps::new(self, part, Reports::Nothing, None);
+        let steps = Steps::new(self, part, Reports::Nothing, None, self.trees());
         let result = self.front.workflow_result(composite, Start::New(arguments.into()), &steps).await;
         rpc::result_body(&id_of(exchange), &result).into()
     }
@@ -218,7 +217,7 @@ impl Calls {
         let (id, params) = (self.front.next_number(), params.json());
         let body = format!(r#"{{"jsonrpc":"2.0","id":"call-{id}","method":"tools/call","params":{params}}}"#);
         let mut call = self.origin.call(&entry.key, body.into())?;
-        call.hints = Some(entry_hints(entry));
+        call.hints = Some(entry.hints());
         Ok(call)
     }
 
@@ -337,7 +336,7 @@ impl Calls {
         let result: Value = if self.era == Era::Modern {
             let request = json!({"method": "elicitation/create", "params": params});
             let answer = self.ask(&request.to_string(), elicitation.state).await?;
-            trees.tree(&answer).map_err(|error| failed(format!("the answer of the user {error}")))?
+            trees.tree(&answer).map_err(|error| failed(format!("{ANSWER} {error}")))?
         } else {
             let _waiting = self.input_time.wait();
             let id = json!(elicitation.id);
@@ -361,7 +360,7 @@ impl Calls {
             withdrawal.is_answered = true;
             result_of(&message, trees)?
         };
-        answer_of(&result)
+        answer_of(result)
     }
 
     /// What trees of a part of it take.
@@ -421,10 +420,16 @@ fn failed(message: impl Into<String>) -> CallError {
     CallError { message: message.into(), is_final: false }
 }
 
+/// The name of an answer in errors.
+pub(in crate::front) const ANSWER: &str = "the answer of the user";
+
 /// The answer in the result of an elicitation.
-pub(in crate::front) fn answer_of(result: &Value) -> Result<Answer, CallError> {
+pub(in crate::front) fn answer_of(mut result: Value) -> Result<Answer, CallError> {
     match result["action"].as_str() {
-        Some("accept") => Ok(Answer::Accept(result.get("content").cloned().unwrap_or_else(|| json!({})))),
+        Some("accept") => {
+            let content = result.get_mut("content").map(Value::take);
+            Ok(Answer::Accept(content.unwrap_or_else(|| json!({}))))
+        }
         Some("decline") => Ok(Answer::Decline),
         Some("cancel") => Ok(Answer::Cancel),
         _ => Err(failed("the client's response to the elicitation is malformed")),

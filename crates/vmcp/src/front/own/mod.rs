@@ -22,7 +22,7 @@ use super::{
     workflow::Keeper,
 };
 use crate::{backend::Caller, catalog::Catalog, limits};
-pub(super) use calls::{Calls, Elicitation, Part, answer_of};
+pub(super) use calls::{ANSWER, Calls, Elicitation, Part, answer_of};
 pub(super) use response::OwnCall;
 pub(super) use trees::{NoTree, Trees};
 

@@ -26,8 +26,13 @@ impl Trees {
 
     /// The tree of this text.
     pub(in crate::front) fn tree<T: DeserializeOwned>(&self, json: &str) -> Result<T, NoTree> {
-        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner).grow(tree_size(json));
-        counted.map_err(|_| NoTree::TooLarge)?;
+        self.reserve(tree_size(json))?;
         serde_json::from_str(json).map_err(|_| NoTree::Malformed)
+    }
+
+    /// Counts this many bytes for a tree that is built elsewhere.
+    pub(in crate::front) fn reserve(&self, bytes: usize) -> Result<(), NoTree> {
+        let counted = self.0.lock().unwrap_or_else(PoisonError::into_inner).grow(bytes);
+        counted.map_err(|_| NoTree::TooLarge)
     }
 }

@@ -1,6 +1,9 @@
 //! The steps of a workflow, as calls of the client that called the composite tool.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use serde_json::{Map, Value};
 use skep_mcp::{List, Raw};
@@ -28,8 +31,10 @@ pub(in crate::front) struct Steps<'a> {
     reports: Reports,
     /// What keeps the run while it waits, where sessions are in Redis.
     keeper: Option<Arc<Keeper>>,
-    /// The arguments, and results of steps: they count against the budget of bodies while the workflow runs.
+    /// The memory of arguments, schemas, results of steps and items of loops while the workflow runs.
     trees: Trees,
+    /// The input schemas of tools, each parsed once.
+    schemas: Mutex<HashMap<Box<str>, Option<Arc<Value>>>>,
 }
 
 impl<'a> Steps<'a> {
@@ -38,8 +43,9 @@ impl<'a> Steps<'a> {
         part: Part,
         reports: Reports,
         keeper: Option<Arc<Keeper>>,
+        trees: Trees,
     ) -> Self {
-        Self { calls, part, reports, keeper, trees: calls.trees() }
+        Self { calls, part, reports, keeper, trees, schemas: Mutex::default() }
     }
 
     /// The arguments of the workflow.
@@ -98,9 +104,25 @@ impl Host for Steps<'_> {
         }
     }
 
-    fn input_schema(&self, tool: &str) -> Option<Value> {
-        let tool = Raw::spelled(self.tool(tool)?.entry.json())?;
-        serde_json::from_str(tool.get("inputSchema")?.as_str()).ok()
+    fn input_schema(&self, tool: &str) -> Result<Option<Arc<Value>>, CallError> {
+        let mut schemas = self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(schema) = schemas.get(tool) {
+            return Ok(schema.clone());
+        }
+        let entry = self.tool(tool).and_then(|tool| Raw::spelled(tool.entry.json()));
+        let schema = match entry.and_then(|entry| entry.get("inputSchema")) {
+            Some(schema) => match self.trees.tree::<Value>(schema.as_str()) {
+                Err(error @ NoTree::TooLarge) => return Err(lasting("its input schema", error)),
+                schema => schema.ok().map(Arc::new),
+            },
+            None => None,
+        };
+        schemas.insert(tool.into(), schema.clone());
+        Ok(schema)
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<(), CallError> {
+        self.trees.reserve(bytes).map_err(|error| lasting("collection: it", error))
     }
 
     fn record(&self, event: Event<'_>) {
@@ -108,4 +130,8 @@ impl Host for Steps<'_> {
             self.calls.report_progress(done, Some(of), &format!("{step} {}", status.as_str()));
         }
     }
+}
+
+fn lasting(what: &str, error: NoTree) -> CallError {
+    CallError { message: format!("{what} {error}"), is_final: true }
 }

@@ -16,7 +16,11 @@ use tracing::{debug, warn};
 use uuid::Uuid;
 
 use super::{quota::Quota, sealed_records::SealedRecords};
-use crate::{limits, session::ClientSession};
+use crate::{
+    front::own::{NoTree, Trees},
+    limits,
+    session::ClientSession,
+};
 
 /// All of them.
 pub(crate) struct KeptRuns {
@@ -47,6 +51,22 @@ pub(super) struct KeptRun {
     /// Until when it may be answered.
     pub(super) until: Timestamp,
     pub(super) checkpoint: Checkpoint,
+}
+
+/// The part of a kept run that says whose it is.
+#[derive(Deserialize)]
+struct Head {
+    call: KeptCall,
+    until: Timestamp,
+}
+
+/// Why a kept run could not be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoRun {
+    /// Redis does not respond.
+    Unavailable,
+    /// There is no memory for its tree.
+    NoMemory,
 }
 
 /// The call of the client that has started a run.
@@ -110,11 +130,24 @@ impl KeptRuns {
         is_kept
     }
 
-    /// The run that is kept under this state, if it can still be answered.
-    pub(super) async fn find(&self, state: &str) -> Result<Option<KeptRun>, RedisUnavailable> {
-        let run = self.runs.find(state).await?;
-        let run = run.and_then(|text| serde_json::from_str::<KeptRun>(&text).ok());
-        Ok(run.filter(|run| Timestamp::now() < run.until))
+    /// Returns the run of this client that is kept under this state, if it can still be answered.
+    pub(super) async fn find(
+        &self,
+        state: &str,
+        session: &ClientSession,
+        trees: &Trees,
+    ) -> Result<Option<KeptRun>, NoRun> {
+        let text = self.runs.find(state).await.map_err(|_| NoRun::Unavailable)?;
+        // The tree is built only for its client.
+        let is_open = |text: &String| {
+            let head = serde_json::from_str::<Head>(text);
+            head.is_ok_and(|head| head.call.is_of(session) && Timestamp::now() < head.until)
+        };
+        match text.filter(is_open).map(|text| trees.tree(&text)).transpose() {
+            Ok(run) => Ok(run),
+            Err(NoTree::Malformed) => Ok(None),
+            Err(NoTree::TooLarge) => Err(NoRun::NoMemory),
+        }
     }
 
     /// Takes a run, and returns whether nobody else has: only then the caller goes on with it. As others would not, this is tried for

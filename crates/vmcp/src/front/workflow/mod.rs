@@ -19,7 +19,7 @@ use super::{
     ClientRequest, Front,
     answer::tool_error,
     call_digest::CallDigest,
-    own::{Calls, OwnCall, Part, arguments, progress_token},
+    own::{Calls, OwnCall, Part, Trees, arguments, progress_token},
     rpc::RpcError,
 };
 use crate::{
@@ -40,6 +40,8 @@ struct Resumed {
     call: KeptCall,
     checkpoint: Box<Checkpoint>,
     answer: Option<Answer>,
+    /// The memory of the checkpoint and of the answer.
+    trees: Trees,
 }
 
 /// Where a run of a workflow starts.
@@ -56,6 +58,8 @@ struct Run {
     start: Start,
     part: Part,
     keeper: Option<Keeper>,
+    /// The memory of a resumed run.
+    trees: Option<Trees>,
 }
 
 impl Front {
@@ -92,9 +96,11 @@ impl Front {
         composite: Arc<Composite>,
         resumed: Option<Resumed>,
     ) -> Run {
-        let (kept, start) = match resumed {
-            None => (None, Start::New(arguments(&request.envelope).into())),
-            Some(Resumed { call, checkpoint, answer }) => (Some(call), Start::Waiting(checkpoint, answer)),
+        let (kept, start, trees) = match resumed {
+            None => (None, Start::New(arguments(&request.envelope).into()), None),
+            Some(Resumed { call, checkpoint, answer, trees }) => {
+                (Some(call), Start::Waiting(checkpoint, answer), Some(trees))
+            }
         };
         let audit_id = kept.as_ref().and_then(|call| call.audit_id.parse().ok());
         let audit_id = audit_id.unwrap_or_else(|| request.exchange.audit_id());
@@ -112,7 +118,7 @@ impl Front {
         let call = kept.filter(|_| request.era == Era::Legacy).unwrap_or_else(call);
         let holder = request.exchange.holder();
         let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era, holder));
-        Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper }
+        Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper, trees }
     }
 
     fn start_workflow(
@@ -122,12 +128,13 @@ impl Front {
         run: Run,
         admitted: Admitted<()>,
     ) -> Result<OwnCall, RpcError> {
-        let Run { composite, start, part, keeper } = run;
+        let Run { composite, start, part, keeper, trees } = run;
         let (front, keeper) = (self.clone(), keeper.map(Arc::new));
         let kept = keeper.clone();
         let run = |calls: Calls| async move {
             let _admitted = admitted;
-            let steps = Steps::new(&calls, part, Reports::Progress, keeper);
+            let trees = trees.unwrap_or_else(|| calls.trees());
+            let steps = Steps::new(&calls, part, Reports::Progress, keeper, trees);
             front.workflow_result(&composite, start, &steps).await
         };
         self.start_own(request, catalog, kept, run)

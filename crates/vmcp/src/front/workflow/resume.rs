@@ -11,19 +11,18 @@ use skep_gateway::{
     http::{Body, events, response},
     message::Exchange,
 };
-use skep_mcp::{Era, List, Method, Raw, Rejection, sse};
-use skep_workflow::Answer;
+use skep_mcp::{Era, List, Method, Rejection, sse};
 
 use super::{
     Resumed, TOO_MANY,
-    kept::{KeptCall, KeptRun},
+    kept::{KeptCall, KeptRun, NoRun},
 };
 use crate::{
     catalog::{Composite, Entry},
     front::{
         ClientRequest, Front, Sender,
         call_digest::CallDigest,
-        own::answer_of,
+        own::{ANSWER, Trees, answer_of},
         relay::given,
         rpc::{OTHER_CALL, RpcError, UNKNOWN_STATE},
     },
@@ -35,6 +34,8 @@ const LAST_EVENT_ID: &str = "last-event-id";
 /// When Redis may be available again.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 const CHANGED: &str = "the tool has changed while the workflow waited: call it again";
+const STORE: &str = "session store";
+const NO_MEMORY: &str = "there is no memory for the workflow now: send the request again";
 const UNAVAILABLE: &str = "the session store is unavailable: send the request again";
 
 impl Front {
@@ -49,8 +50,12 @@ impl Front {
         let unknown = || RpcError::invalid(UNKNOWN_STATE);
         let (Some(runs), Some(state)) = (&self.kept, state.as_text()) else { return Err(unknown()) };
         let unavailable = |_| RpcError::internal(UNAVAILABLE);
-        let run = runs.find(&state).await.map_err(unavailable)?;
-        let run = run.filter(|run| run.call.is_of(&request.session)).ok_or_else(unknown)?;
+        let trees = self.trees(request.exchange);
+        let run = runs.find(&state, &request.session, &trees).await.map_err(|error| match error {
+            NoRun::Unavailable => RpcError::internal(UNAVAILABLE),
+            NoRun::NoMemory => RpcError::internal(NO_MEMORY),
+        })?;
+        let run = run.ok_or_else(unknown)?;
         let digest = CallDigest::of(&request.envelope).to_text();
         if *run.call.tool != *composite.name || run.call.digest.as_ref().is_some_and(|kept| *kept != digest) {
             return Err(RpcError::invalid(OTHER_CALL));
@@ -58,13 +63,20 @@ impl Front {
         if run.call.definition != composite.definition {
             return Err(RpcError::invalid(CHANGED));
         }
-        let answer = given(request.envelope.params()).and_then(answer);
-        let answer =
-            answer.ok_or_else(|| RpcError::invalid("params.inputResponses has no answer to the question"))?;
+        let no_answer = || RpcError::invalid("params.inputResponses has no answer to the question");
+        let answer = given(request.envelope.params()).ok_or_else(no_answer)?;
+        let answer = trees.tree(answer.as_str());
+        let answer = answer.map_err(|error| RpcError::invalid(format!("{ANSWER} {error}")))?;
+        let answer = answer_of(answer).map_err(|_| no_answer())?;
         if !runs.take(&state).await.map_err(unavailable)? {
             return Err(unknown());
         }
-        Ok(Some(Resumed { call: run.call, checkpoint: Box::new(run.checkpoint), answer: Some(answer) }))
+        let checkpoint = Box::new(run.checkpoint);
+        Ok(Some(Resumed { call: run.call, checkpoint, answer: Some(answer), trees }))
+    }
+
+    fn trees(&self, exchange: &Exchange) -> Trees {
+        Trees::new(&self.budget.part_of(Some(exchange.holder())))
     }
 
     /// The rest of a stream that an older client lost with another replica, if its workflow can go on.
@@ -76,14 +88,19 @@ impl Front {
         let runs = self.kept.as_ref()?;
         let state = exchange.headers.get(LAST_EVENT_ID)?.to_str().ok()?;
         // Another stream would be silent about the call.
-        let unavailable = || {
-            let mut response = response::error(&Rejection::Unavailable("session store"), None);
+        let unavailable = |what| {
+            let mut response = response::error(&Rejection::Unavailable(what), None);
             response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
             Some(response)
         };
-        let Ok(found) = runs.find(state).await else { return unavailable() };
+        let trees = self.trees(exchange);
+        let found = match runs.find(state, session, &trees).await {
+            Ok(found) => found,
+            Err(NoRun::Unavailable) => return unavailable(STORE),
+            Err(NoRun::NoMemory) => return unavailable("memory"),
+        };
         let KeptRun { call, question, checkpoint, .. } = found?;
-        let question = question.filter(|_| call.is_of(session))?;
+        let question = question?;
         let caller = self.caller(exchange);
         let catalog = self.views.catalog(session, &caller).await;
         let composite = catalog.table(List::Tools).get(&call.tool).and_then(Entry::composite).cloned();
@@ -112,12 +129,12 @@ impl Front {
         match runs.take(state).await {
             Ok(true) => {}
             Ok(false) => return None,
-            Err(_) => return unavailable(),
+            Err(_) => return unavailable(STORE),
         }
         // The stream that was lost may be one of this replica, whose run would take the answer.
         session.forget_reply(&serde_json::Value::from(&*question).to_string());
         let step = checkpoint.step.clone();
-        let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None };
+        let resumed = Resumed { call, checkpoint: Box::new(checkpoint), answer: None, trees };
         let mut run = self.new_run(&request, composite, Some(resumed));
         run.keeper = run.keeper.map(|keeper| keeper.with_question(step, question));
         Some(match self.start_workflow(&request, catalog, run, admitted) {
@@ -125,10 +142,6 @@ impl Front {
             Err(error) => error.response(&id, Era::Legacy),
         })
     }
-}
-
-fn answer(given: Raw<'_>) -> Option<Answer> {
-    answer_of(&serde_json::from_str(given.as_str()).ok()?).ok()
 }
 
 /// The call, as the client had sent it, without the arguments: these are part of what was kept.
