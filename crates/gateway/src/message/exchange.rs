@@ -9,7 +9,7 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header, request::Parts, uri::PathAndQuery};
 use skep_mcp::{
-    Envelope, Era, Id, Method as McpMethod, Rejection,
+    Envelope, Era, Id, Method as McpMethod, Raw, Rejection,
     header::{MCP_PARAM_PREFIX, encoded_name},
     tree_size,
 };
@@ -156,6 +156,20 @@ impl Exchange {
         Ok(share)
     }
 
+    /// Whether these arguments are the same, however they are spelled. Without memory for their trees, they are not.
+    fn is_same(&self, before: Option<Raw<'_>>, after: Option<Raw<'_>>) -> bool {
+        let (Some(before), Some(after)) = (before, after) else { return before == after };
+        let [before, after] = [before, after].map(|arguments| arguments.as_str());
+        let memory = || {
+            Ok::<_, Rejection>([self.tree_memory(before.as_bytes())?, self.tree_memory(after.as_bytes())?])
+        };
+        let tree = |text| serde_json::from_str::<serde_json::Value>(text).ok();
+        before == after
+            || memory().is_ok_and(|_memory| {
+                tree(before).is_some_and(|before| tree(after).is_some_and(|after| before == after))
+            })
+    }
+
     /// The headers for a request of the endpoint itself for this caller: without those about the message and its session.
     pub fn credentials(&self) -> HeaderMap {
         let is_about_message = |name: &HeaderName| {
@@ -272,7 +286,7 @@ impl Exchange {
             self.headers.keys().filter(|name| is_parameter(name)).cloned().collect();
         if !parameters.is_empty()
             && let Some(Ok(before)) = self.message.as_ref().map(ParsedMessage::envelope)
-            && arguments(&before) == arguments(&envelope)
+            && self.is_same(before.arguments(), envelope.arguments())
         {
             parameters.clear();
         }
@@ -312,7 +326,33 @@ impl Exchange {
     }
 }
 
-/// The arguments of a call, however they are spelled.
-fn arguments(envelope: &Envelope<'_>) -> Option<serde_json::Value> {
-    serde_json::from_str(envelope.arguments()?.as_str()).ok()
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use http::Request;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_compared_only_within_the_memory_of_the_caller() {
+        let raw = |text| Raw::spelled(text);
+        let (small, spaced) = (r#"{"a":[1,2]}"#, r#"{ "a": [1, 2] }"#);
+        let large = format!(r#"{{"a":[{}[0]]}}"#, "[0],".repeat(1 << 12));
+        let large_spaced = large.replacen(':', ": ", 1);
+        let (head, ()) = Request::post("/mcp").body(()).unwrap().into_parts();
+        let exchange = Exchange::new(head, (Ipv4Addr::LOCALHOST, 1).into(), &Budget::new(1 << 18));
+        for (before, after, is_same) in [
+            (raw(small), raw(spaced), true),
+            (raw(small), raw(r#"{"a":[2,1]}"#), false),
+            (raw(small), None, false),
+            (None, None, true),
+            (raw(&large), raw(&large), true),
+            (raw(&large), raw(&large_spaced), false),
+            (raw(r#"{"a":1e999}"#), raw(r#"{"a":2e999}"#), false),
+        ] {
+            assert_eq!(exchange.is_same(before, after), is_same, "{after:?}");
+        }
+        assert!(exchange.tree_memory(small.as_bytes()).is_ok(), "what was compared is not counted any more");
+    }
 }
