@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use serde_json::Value;
+use skep_gateway::body::CountedBytes;
 use skep_mcp::{Envelope, Fault, Kind, Message, Method, Object, Outcome, Raw};
 
 use crate::{
@@ -136,16 +137,20 @@ pub(in crate::front) struct BackendRequest {
     id: Box<str>,
     /// Its method and parameters, as JSON.
     json: Box<str>,
+    /// The share of its message, which counts for as long as it waits for the client.
+    _memory: CountedBytes,
 }
 
 impl BackendRequest {
-    pub(super) fn new(envelope: &Envelope<'_>) -> Option<Self> {
+    /// The request in this message. `None`: it is not one.
+    pub(super) fn new(envelope: &Envelope<'_>, message: &CountedBytes) -> Option<Self> {
         let mut object = Object::default();
         object.put("\"method\"", &Value::from(envelope.method_name()?).to_string());
         if let Some(params) = envelope.params() {
             object.put("\"params\"", params.as_str());
         }
-        Some(Self { id: envelope.id()?.raw().as_str().into(), json: object.json().into() })
+        let id = envelope.id()?.raw().as_str().into();
+        Some(Self { id, json: object.json().into(), _memory: message.remade(Bytes::new()) })
     }
 
     /// Its method and parameters, as JSON.
@@ -185,6 +190,8 @@ pub(in crate::front) fn given(params: Option<Raw<'_>>) -> Option<Raw<'_>> {
 
 #[cfg(test)]
 mod tests {
+    use skep_gateway::body::Budget;
+
     use super::*;
 
     #[test]
@@ -202,7 +209,13 @@ mod tests {
     fn a_request_of_an_older_backend_becomes_a_result_and_its_input_the_response() {
         let request =
             br#"{"jsonrpc":"2.0","id":"e1","method":"elicitation/create","params":{"message":"?"}}"#;
-        let request = BackendRequest::new(&Envelope::parse(request).unwrap()).unwrap();
+        let envelope = Envelope::parse(request).unwrap();
+        let budget = Budget::new(64 << 10);
+        let is_free = || budget.share().grow(80 << 10).is_ok();
+        let mut share = budget.share();
+        share.grow(40 << 10).unwrap();
+        let request = BackendRequest::new(&envelope, &CountedBytes::new(Bytes::new(), share)).unwrap();
+        assert!(!is_free(), "it counts while it waits");
         let result: Value = serde_json::from_str(&request.result("s1", "kit")).unwrap();
         assert_eq!(result["resultType"], "input_required");
         assert_eq!(result["inputRequests"]["1"]["method"], "elicitation/create");
@@ -213,5 +226,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":"e1","result":{"action":"decline"}}"#
         );
         assert_eq!(request.response(Raw::spelled(r#"{"inputResponses":{}}"#)), None);
+        drop(request);
+        assert!(is_free());
     }
 }

@@ -258,7 +258,7 @@ impl Relay {
                 Ok(sent.filter(|_| is_forwarded).map(Step::Message))
             }
             Message::Request { .. } if self.era == Era::Modern && for_session(&envelope, &self.session) => {
-                Ok(BackendRequest::new(&envelope).map(Step::NeedsInput))
+                Ok(BackendRequest::new(&envelope, &message).map(Step::NeedsInput))
             }
             Message::Request { id, .. }
                 if for_session(&envelope, &self.session) && self.sent.link.questions.ask(&envelope) =>
