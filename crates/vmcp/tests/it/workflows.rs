@@ -1,6 +1,6 @@
 //! Composite tools.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use http::Method;
 use proptest::prelude::*;
@@ -494,8 +494,12 @@ impl skep_workflow::Host for Answers {
         Ok(Answer::Accept(json!({})))
     }
 
-    fn input_schema(&self, _: &str) -> Option<Value> {
-        None
+    fn input_schema(&self, _: &str) -> Result<Option<Arc<Value>>, CallError> {
+        Ok(None)
+    }
+
+    fn reserve(&self, _: usize) -> Result<(), CallError> {
+        Ok(())
     }
 
     fn record(&self, _: Event<'_>) {}
