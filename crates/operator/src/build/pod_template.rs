@@ -14,7 +14,8 @@ use skep_strategic_merge::{merge_pod_template, validate_pod_template};
 
 use crate::reconcile::{Condition, Problem, Validation};
 
-/// Adds the condition about a user's patch, or its problem. A VirtualMCPServer has a condition of another type.
+/// Adds the condition about a user's patch, or its problem. A VirtualMCPServer has a condition of another
+/// type.
 pub(crate) fn validate_patch(
     patch: Option<&RawObject>,
     valid: impl Into<Reason>,

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use skep_config::{FieldError, FieldPath, paths};
 use skep_world::{ReadError, Reader};
 
-use crate::resources::{ConfigMaps, Keys, Secrets};
+use crate::resources::{ConfigMaps, Secrets, missing_key};
 
 /// One key of one object.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,26 +28,11 @@ enum RefKind {
 pub(super) async fn missing(spec: &Value, reader: &mut Reader) -> Result<Vec<FieldError>, ReadError> {
     let mut missing = Vec::new();
     for KeyRef { field, kind, name, key } in key_refs(spec) {
-        let (kind, has_key) = match kind {
-            RefKind::Secret => {
-                let keys = reader.content::<Keys<Secrets>>(name).await?;
-                ("Secret", keys.map(|keys| keys.contains(key)))
-            }
-            RefKind::ConfigMap => {
-                let keys = reader.content::<Keys<ConfigMaps>>(name).await?;
-                ("ConfigMap", keys.map(|keys| keys.contains(key)))
-            }
+        let message = match kind {
+            RefKind::Secret => missing_key::<Secrets>(reader, name, key).await?,
+            RefKind::ConfigMap => missing_key::<ConfigMaps>(reader, name, key).await?,
         };
-        match has_key {
-            Some(true) => {}
-            Some(false) => {
-                missing.push(FieldError::new(field, format!("{kind} {name} has no key {key}: add it")))
-            }
-            None => {
-                let message = format!("{kind} {name} does not exist: create it with the key {key}");
-                missing.push(FieldError::new(field, message));
-            }
-        }
+        missing.extend(message.map(|message| FieldError::new(field, message)));
     }
     Ok(missing)
 }

@@ -15,7 +15,7 @@ use skep_converge::Finalizer;
 
 use super::checks;
 use crate::{config_controller::Config, reconcile::Condition};
-pub(crate) use policies::{Policies, PoliciesError, inline_config_map};
+pub(crate) use policies::{Policies, PoliciesCause, PoliciesError, inline_config_map};
 use warnings::warning;
 pub(super) use workload::{add_volumes, config_map_document, inline_document, inline_file};
 

@@ -1,10 +1,16 @@
 //! Certificates of a private authority, mounted from a ConfigMap.
 
-use skep_api::refs::CaBundleRef;
+use std::sync::Arc;
+
+use skep_api::{conditions::CABundleRefValidated, refs::CaBundleRef};
 use skep_config::{FieldError, FieldPath, paths};
+use skep_world::{ReadError, Reader};
 
 use super::non_empty;
-use crate::build::Volumes;
+use crate::{
+    build::Volumes,
+    resources::{ConfigMaps, Keys},
+};
 
 /// The longest name of a ConfigMap that fits into the name of a volume after its prefix.
 const MAX_NAME: usize = 48;
@@ -23,6 +29,27 @@ impl<'a> CaBundle<'a> {
         let selector = reference?.config_map_ref.as_ref()?;
         let key = if selector.key.is_empty() { paths::CA_FILE } else { &selector.key };
         non_empty(&selector.name).map(|config_map| Self { config_map, key })
+    }
+
+    /// The keys of the ConfigMap, if it exists.
+    pub(crate) async fn keys(self, reader: &mut Reader) -> Result<Option<Arc<Keys<ConfigMaps>>>, ReadError> {
+        reader.content(self.config_map).await
+    }
+
+    /// Whether the ConfigMap with these keys has the certificates, and what to do if not.
+    pub(crate) fn state(self, keys: Option<&Keys<ConfigMaps>>) -> (CABundleRefValidated, String) {
+        use CABundleRefValidated::{CABundleRefInvalid, CABundleRefNotFound, CABundleRefValid};
+        let Self { config_map, key } = self;
+        match keys {
+            Some(keys) if keys.contains(key) => {
+                (CABundleRefValid, format!("the certificates are in ConfigMap {config_map}"))
+            }
+            Some(_) => (CABundleRefInvalid, format!("ConfigMap {config_map} has no key {key}: add it")),
+            None => (
+                CABundleRefNotFound,
+                format!("ConfigMap {config_map} does not exist: create it with the key {key}"),
+            ),
+        }
     }
 
     /// The path of the file in the proxy's container, below the folder for this use.

@@ -160,7 +160,7 @@ fn an_embedded_authorization_server_is_the_same() {
     let oidc_spec: MCPOIDCConfigSpec = golden.spec("MCPOIDCConfig");
     assert_eq!([MCPExternalAuthConfig::check(&spec), MCPOIDCConfig::check(&oidc_spec)].concat(), []);
     let server = spec.embedded_auth_server.as_ref().unwrap();
-    assert_eq!(auth_server::check_single_upstream(server), []);
+    assert_eq!(auth_server::check_single_upstream(server), None);
     let mut oidc = golden.oidc("MCPServer", &config).unwrap();
     let ours = auth_server::auth_server(server, Some(&oidc), &workload).unwrap();
     auth_server::announce_scopes(&ours, &mut oidc);

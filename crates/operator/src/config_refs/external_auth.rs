@@ -9,7 +9,7 @@ use skep_api::{
     strategy::on_behalf_of_errors,
 };
 use skep_config::{
-    FieldError, FieldPath, env,
+    FieldError, FieldPath,
     run_config::{AwsSts, HeaderStrategy, RoleMapping, TokenExchange},
 };
 use skep_converge::Finalizer;
@@ -120,15 +120,6 @@ fn aws_sts(sts: &external_auth::AwsSts) -> AwsSts {
         session_name_claim: sts.session_name_claim().into(),
         subject_provider_name: String::new(),
     }
-}
-
-/// The variables with the secrets that a proxy presents.
-fn variables(spec: &MCPExternalAuthConfigSpec) -> impl Iterator<Item = (String, &SecretKeyRef)> {
-    let exchange = spec.token_exchange.as_ref().and_then(|exchange| exchange.client_secret_ref.as_ref());
-    let exchange = exchange.map(|secret| (env::TOKEN_EXCHANGE_CLIENT_SECRET.to_owned(), secret));
-    let bearer = spec.bearer_token.as_ref().map(|bearer| &bearer.token_secret_ref);
-    let bearer = bearer.map(|secret| (env::secret(&secret.name), secret));
-    exchange.into_iter().chain(bearer)
 }
 
 fn named_secrets(spec: &MCPExternalAuthConfigSpec) -> Vec<(&'static str, &SecretKeyRef)> {

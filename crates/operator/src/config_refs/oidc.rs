@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use skep_api::{
-    conditions::{CABundleRefValidated, OIDCConfigRefValidated, Valid},
+    conditions::{OIDCConfigRefValidated, Valid},
     kinds::{InlineOidc, KubernetesServiceAccountOidc, MCPOIDCConfig, MCPOIDCConfigSpec, OidcSource},
     refs::{OidcConfigRef, SecretKeyRef},
     vmcp,
@@ -85,7 +85,8 @@ impl ConfigRef<OidcConfigRef> {
         self.validate_as(reasons, validation);
     }
 
-    /// How the workload validates tokens. Its client secret is in the environment: see [`add_env`](Self::add_env).
+    /// How the workload validates tokens. Its client secret is in the environment: see
+    /// [`add_env`](Self::add_env).
     pub(crate) fn oidc(&self, identity: &Identity, port: i32) -> Option<Oidc> {
         let (field, config) = self.found()?;
         let source = match (&config.spec.inline, &config.spec.kubernetes_service_account) {
@@ -148,23 +149,15 @@ impl ConfigRef<OidcConfigRef> {
         reader: &mut Reader,
     ) -> Result<Option<Arc<Keys<ConfigMaps>>>, ReadError> {
         match self.ca_bundle() {
-            Some(bundle) => reader.content(bundle.config_map).await,
+            Some(bundle) => bundle.keys(reader).await,
             None => Ok(None),
         }
     }
 
-    /// The condition about the ConfigMap with the certificates. Pods wait for one that does not exist, so this is not a
-    /// problem.
+    /// The condition about the ConfigMap with the certificates. Pods wait for one that does not exist, so
+    /// this is not a problem.
     pub(crate) fn ca_bundle_condition(&self, certificates: Option<&Keys<ConfigMaps>>) -> Option<Condition> {
-        use CABundleRefValidated::{CABundleRefInvalid, CABundleRefNotFound, CABundleRefValid};
-        let CaBundle { config_map, key } = self.ca_bundle()?;
-        let (reason, message) = match certificates {
-            Some(keys) if keys.contains(key) => {
-                (CABundleRefValid, format!("the certificates are in ConfigMap {config_map}"))
-            }
-            Some(_) => (CABundleRefInvalid, format!("ConfigMap {config_map} has no key {key}: add it")),
-            None => (CABundleRefNotFound, format!("ConfigMap {config_map} does not exist: create it")),
-        };
+        let (reason, message) = self.ca_bundle()?.state(certificates);
         Some(Condition::new(reason, message))
     }
 

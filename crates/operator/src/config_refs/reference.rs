@@ -1,5 +1,5 @@
-//! A workload's optional reference to a configuration, resolved. Each kind of configuration adds its effects on the
-//! workload in its own file.
+//! A workload's optional reference to a configuration, resolved. Each kind of configuration adds its effects
+//! on the workload in its own file.
 
 use kube::core::object::HasSpec;
 use skep_api::{
@@ -99,7 +99,8 @@ impl<F: ConfigField> ConfigRef<F> {
         self.config().map(|config| config_hash(config.spec()))
     }
 
-    /// Adds the condition about the reference, or its problem: the configuration must exist and pass its own check.
+    /// Adds the condition about the reference, or its problem: the configuration must exist and pass its own
+    /// check.
     pub(crate) fn validate_as(&self, reasons: RefReasons, validation: &mut Validation) {
         if let Some((name, _)) = self.checked(reasons, validation) {
             let message = format!("{} {name} is valid", kind_of::<F::Kind>().kind);

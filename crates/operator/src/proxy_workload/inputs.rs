@@ -1,6 +1,6 @@
 //! Everything that a proxy depends on, looked up once.
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use skep_api::{
     kinds::{ApiKind, MCPGroup},
@@ -19,9 +19,9 @@ use crate::{
     config_refs::{ConfigRef, authz::Policies, external_auth::ExternalAuth, session_storage},
     reconcile::{Problem, Validation},
     resources::{
-        ConfigMaps, Deployments, Keys, Pods, ResolvedRef, Secrets,
+        ConfigMaps, Deployments, Keys, Pods, ResolvedRef,
         facts::{ConfigFacts, DeploymentFacts, PodFacts, PodState},
-        kind_of, missing_key,
+        kind_of, missing_secrets,
     },
     settings::Settings,
 };
@@ -39,10 +39,8 @@ pub(crate) struct ProxyWorkload {
     pub(crate) policies: Policies,
     /// The keys of the ConfigMap with certificates, if it exists.
     pub(crate) certificates: Option<Arc<Keys<ConfigMaps>>>,
-    /// The Secret keys that the proxy needs to start, each with the field that refers to it.
-    pub(crate) required_secrets: Vec<(FieldPath, SecretKeyRef)>,
-    /// The Secrets of these, with their keys if they exist.
-    pub(crate) secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
+    /// The Secret keys that the proxy needs to start and that do not exist.
+    pub(crate) missing_secrets: Vec<FieldError>,
     pub(crate) deployment: Option<DeploymentFacts>,
     /// The live ConfigMap with the RunConfig.
     pub(crate) live_config: Option<Arc<ConfigFacts>>,
@@ -78,8 +76,7 @@ impl ProxyWorkload {
             certificates: oidc.certificates(reader).await?,
             oidc,
             policies: Policies::resolve("", spec.authz_config_ref, spec.authz_config, reader).await?,
-            required_secrets: Vec::new(),
-            secrets: HashMap::new(),
+            missing_secrets: Vec::new(),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
             live_config: live_config(reader, &objects::run_config(&name)),
             pods: live_pods(reader, &PodFacts::proxy(app, &name)),
@@ -87,11 +84,8 @@ impl ProxyWorkload {
             identity,
             settings,
         };
-        proxy.required_secrets = proxy.shared_secrets().into_iter().chain(own_secrets).collect();
-        for (_, secret) in &proxy.required_secrets {
-            let keys = reader.content::<Keys<Secrets>>(&secret.name).await?;
-            proxy.secrets.insert(secret.name.clone(), keys);
-        }
+        let secrets = proxy.shared_secrets().chain(own_secrets).collect();
+        proxy.missing_secrets = missing_secrets(reader, secrets).await?;
         Ok(proxy)
     }
 
@@ -112,17 +106,12 @@ impl ProxyWorkload {
         self.oidc.oidc(&self.identity, self.spec().port)
     }
 
-    /// The Secret keys that the proxy needs and that do not exist.
-    pub(crate) fn missing_secrets(&self) -> impl Iterator<Item = FieldError> {
-        self.required_secrets.iter().filter_map(|(field, secret)| {
-            let keys = self.secrets.get(&secret.name).and_then(Option::as_deref);
-            missing_key(secret, keys).map(|message| FieldError::new(field.clone(), message))
-        })
-    }
-
-    /// Adds a problem for each of them: a pod would wait forever for it, so the object waits instead.
+    /// Adds a problem for each missing Secret key: a pod would wait forever for it, so the object waits
+    /// instead.
     pub(crate) fn validate_secrets(&self, validation: &mut Validation) {
-        self.missing_secrets().for_each(|error| validation.fail(Problem::new(error).transient()));
+        for error in &self.missing_secrets {
+            validation.fail(Problem::new(error.clone()).transient());
+        }
     }
 
     /// The Redis with the sessions that replicas share.
@@ -130,11 +119,11 @@ impl ProxyWorkload {
         session_storage::redis(self.spec().session_storage, &self.settings)
     }
 
-    fn shared_secrets(&self) -> Vec<(FieldPath, SecretKeyRef)> {
+    fn shared_secrets(&self) -> impl Iterator<Item = (FieldPath, SecretKeyRef)> {
         let password = self.spec().session_storage.and_then(|storage| storage.password_ref.as_ref());
         let password = password.map(|secret| ("sessionStorage.passwordRef".into(), secret));
         let all = self.oidc.secrets().chain(self.external_auth.secrets()).chain(password);
-        all.map(|(field, secret)| (field, secret.clone())).collect()
+        all.map(|(field, secret)| (field, secret.clone()))
     }
 }
 

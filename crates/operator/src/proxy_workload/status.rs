@@ -122,7 +122,7 @@ macro_rules! proxy_status {
                     tool_config_hash: proxy.tools.hash(),
                     external_auth_config_hash: proxy.external_auth.upstream.hash(),
                     auth_server_config_hash: proxy.external_auth.server.hash(),
-                    authz_config_hash: proxy.policies.hash(),
+                    authz_config_hash: proxy.policies.reference.hash(),
                     oidc_config_hash: proxy.oidc.hash(),
                     telemetry_config_hash: proxy.telemetry.hash(),
                     ..Self::default()

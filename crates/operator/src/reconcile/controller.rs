@@ -11,9 +11,10 @@ use skep_world::{ReadError, Reader};
 use super::{BuildError, Condition, Event, Outcome, Problem, Validated, Validation};
 use crate::settings::Settings;
 
-/// A kind that is reconciled, in five steps. Each but the last gives what only the next one takes: an object is
-/// [resolved](Resolve) to its inputs, these are [validated](Validate), and valid ones have [children](Desired), which the
-/// [`Reconciler`](super::Reconciler) writes. The status reports on all of them.
+/// A kind that is reconciled, in five steps. Each but the last gives what only the next one takes: an object
+/// is [resolved](Resolve) to its inputs, these are [validated](Validate), and valid ones have
+/// [children](Desired), which the [`Reconciler`](super::Reconciler) writes. The status reports on all of
+/// them.
 pub trait Controller: ApiKind {
     /// The inputs of the computation.
     type Inputs: Resolve<Self> + Validate + Send + Sync;

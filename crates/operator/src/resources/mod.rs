@@ -16,7 +16,7 @@ use skep_world::Reader;
 pub use builtin::*;
 pub use custom::{Custom, CustomObject, kind_of};
 pub(crate) use referrers::{listed, reference_key, referrers, refresh_referrers};
-pub(crate) use resolved_ref::{RefError, ResolvedRef, config_hash, missing_key, object};
+pub(crate) use resolved_ref::{RefError, ResolvedRef, config_hash, missing_key, missing_secrets, object};
 
 /// The pull secrets that OpenShift has added to ServiceAccounts, by account. The list is owned as a whole, so they are part of
 /// what is applied: otherwise both would remove the other's.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use skep_api::{kinds::ApiKind, refs::SecretKeyRef};
-use skep_config::{FieldError, sha256};
-use skep_world::Reader;
+use skep_config::{FieldError, FieldPath, sha256};
+use skep_world::{ReadError, Reader, Watched};
 
 use super::{Custom, Keys, Secrets, kind_of};
 
@@ -99,14 +99,31 @@ pub(crate) fn object<K: ApiKind>(reference: &Option<ResolvedRef<K>>) -> Option<&
     reference.as_ref().and_then(ResolvedRef::object)
 }
 
-/// What to do about a Secret key that does not exist. `keys` are the keys of the Secret, if that exists.
-pub(crate) fn missing_key(secret: &SecretKeyRef, keys: Option<&Keys<Secrets>>) -> Option<String> {
-    let SecretKeyRef { name, key } = secret;
-    match keys {
-        Some(keys) if keys.contains(key) => None,
-        Some(_) => Some(format!("Secret {name} has no key {key}: add it")),
-        None => Some(format!("Secret {name} does not exist: create it with the key {key}")),
+/// The Secret keys that do not exist, of those that fields refer to.
+pub(crate) async fn missing_secrets(
+    reader: &mut Reader,
+    secrets: Vec<(FieldPath, SecretKeyRef)>,
+) -> Result<Vec<FieldError>, ReadError> {
+    let mut missing = Vec::new();
+    for (field, secret) in secrets {
+        let message = missing_key::<Secrets>(reader, &secret.name, &secret.key).await?;
+        missing.extend(message.map(|message| FieldError::new(field, message)));
     }
+    Ok(missing)
+}
+
+/// What to do about a key of a Secret or ConfigMap, if it does not exist.
+pub(crate) async fn missing_key<W: Watched>(
+    reader: &mut Reader,
+    name: &str,
+    key: &str,
+) -> Result<Option<String>, ReadError> {
+    let kind = W::kind().kind;
+    Ok(match reader.content::<Keys<W>>(name).await? {
+        Some(keys) if keys.contains(key) => None,
+        Some(_) => Some(format!("{kind} {name} has no key {key}: add it")),
+        None => Some(format!("{kind} {name} does not exist: create it with the key {key}")),
+    })
 }
 
 /// The hash of a spec, by which users see whether a change of a configuration has reached a workload. Its algorithm must

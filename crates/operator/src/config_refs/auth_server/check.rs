@@ -46,16 +46,11 @@ pub(crate) fn check(server: &EmbeddedAuthServer) -> Vec<FieldError> {
 }
 
 /// The limit of an MCPServer or MCPRemoteProxy: only a VirtualMCPServer sends users to several providers.
-pub(crate) fn check_single_upstream(server: &EmbeddedAuthServer) -> Vec<FieldError> {
-    match server.upstream_providers.len() {
-        0 | 1 => Vec::new(),
-        count => {
-            let message = format!(
-                "has {count} providers, and only a VirtualMCPServer supports more than one: keep one"
-            );
-            vec![FieldError::new("upstreamProviders", message)]
-        }
-    }
+pub(crate) fn check_single_upstream(server: &EmbeddedAuthServer) -> Option<FieldError> {
+    let count = server.upstream_providers.len();
+    let message =
+        format!("has {count} providers, and only a VirtualMCPServer supports more than one: keep one");
+    (count > 1).then(|| FieldError::new("upstreamProviders", message))
 }
 
 fn check_issuer(server: &EmbeddedAuthServer) -> Vec<FieldError> {

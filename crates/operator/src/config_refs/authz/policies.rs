@@ -1,9 +1,10 @@
-//! The policies of a workload: of the MCPAuthzConfig that it refers to, of its spec, or of a ConfigMap that this names.
+//! The policies of a workload: of the MCPAuthzConfig that it refers to, of its spec, or of a ConfigMap that
+//! this names.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use serde_json::Value;
 use skep_api::{
-    authz::{AuthzConfig, AuthzConfigMap, InlineAuthz},
+    authz::AuthzConfig,
     conditions::{AuthzConfigRefValidated, AuthzPrimaryUpstreamProviderIgnored as ProviderIgnored},
     refs::AuthzConfigRef,
 };
@@ -26,44 +27,43 @@ use crate::{
 pub(crate) struct Policies {
     /// The field that `authzConfigRef` and `authzConfig` are part of. Empty for the spec.
     parent: &'static str,
-    reference: ConfigRef<AuthzConfigRef>,
+    pub(crate) reference: ConfigRef<AuthzConfigRef>,
     config: Option<AuthzConfig>,
     document: Result<Option<Json>, PoliciesError>,
 }
 
 /// Why there are no policies to enforce.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum PoliciesError {
+pub(crate) struct PoliciesError {
+    pub(crate) cause: PoliciesCause,
+    /// Every mistake.
+    pub(crate) errors: Vec<FieldError>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PoliciesCause {
     /// The ConfigMap does not exist.
-    MissingConfigMap(FieldError),
+    MissingConfigMap,
     /// The ConfigMap does not hold valid policies.
-    InvalidConfigMap(FieldError),
-    /// Policies in the spec, or in an MCPAuthzConfig, are invalid: every mistake.
-    Invalid(Vec<FieldError>),
+    InvalidConfigMap,
+    /// Policies in the spec, or in an MCPAuthzConfig, are invalid.
+    Invalid,
 }
 
 impl PoliciesError {
-    pub(crate) fn into_errors(self) -> Vec<FieldError> {
-        match self {
-            Self::MissingConfigMap(error) | Self::InvalidConfigMap(error) => vec![error],
-            Self::Invalid(errors) => errors,
-        }
+    fn new(cause: PoliciesCause, error: FieldError) -> Self {
+        Self { cause, errors: vec![error] }
     }
 
     /// The first of all mistakes.
     pub(crate) fn into_error(self) -> FieldError {
-        let first = self.into_errors().into_iter().next();
+        let first = self.errors.into_iter().next();
         first.unwrap_or_else(|| FieldError::new("authzConfig", "the policies are invalid"))
     }
 
     fn within(self, parent: &'static str) -> Self {
-        match self {
-            Self::MissingConfigMap(error) => Self::MissingConfigMap(error.within(parent)),
-            Self::InvalidConfigMap(error) => Self::InvalidConfigMap(error.within(parent)),
-            Self::Invalid(errors) => {
-                Self::Invalid(errors.into_iter().map(|error| error.within(parent)).collect())
-            }
-        }
+        let errors = self.errors.into_iter().map(|error| error.within(parent));
+        Self { errors: errors.collect(), ..self }
     }
 }
 
@@ -86,16 +86,6 @@ impl Policies {
         Ok(Self { parent, reference, config: config.cloned(), document })
     }
 
-    /// Whether the spec names no MCPAuthzConfig, or one that exists.
-    pub(crate) fn is_resolved(&self) -> bool {
-        self.reference.is_resolved()
-    }
-
-    /// The hash of the MCPAuthzConfig that is in use.
-    pub(crate) fn hash(&self) -> Option<String> {
-        self.reference.hash()
-    }
-
     /// Adds the condition about the MCPAuthzConfig, or its problem.
     pub(crate) fn validate_reference(&self, validation: &mut Validation) {
         use AuthzConfigRefValidated::{AuthzConfigRefNotFound, AuthzConfigRefNotValid, AuthzConfigRefValid};
@@ -115,18 +105,17 @@ impl Policies {
 
     /// The policies for a virtual MCP server, which evaluates them itself, so they must be in Cedar.
     pub(crate) fn cedar(&self) -> Result<Option<Cedar>, PoliciesError> {
-        let is_config_map = !self.reference.is_set() && self.config_map().is_some();
-        let invalid = |error: FieldError| {
-            let error = error.within(self.parent);
-            match is_config_map {
-                true => PoliciesError::InvalidConfigMap(error),
-                false => PoliciesError::Invalid(vec![error]),
-            }
+        let source = self.config.as_ref().and_then(|config| config.config_map.as_ref());
+        let cause = match source.filter(|_| !self.reference.is_set()) {
+            Some(_) => PoliciesCause::InvalidConfigMap,
+            None => PoliciesCause::Invalid,
         };
+        let invalid = |error: FieldError| PoliciesError::new(cause, error.within(self.parent));
         self.document()?.as_ref().map(cedar).transpose().map_err(invalid)
     }
 
-    /// The warning about policies in the spec or in the ConfigMap. Those of an MCPAuthzConfig are in its own status.
+    /// The warning about policies in the spec or in the ConfigMap. Those of an MCPAuthzConfig are in its own
+    /// status.
     pub(crate) fn warning(&self) -> Option<Condition> {
         let config = self.config.as_ref().filter(|_| !self.reference.is_set())?;
         let field = FieldPath::from(self.parent).join("authzConfig");
@@ -149,7 +138,7 @@ impl Policies {
 
     /// The upstream provider that the inline policies name.
     pub(crate) fn primary_provider(&self) -> Option<&str> {
-        self.inline()?.primary_upstream_provider.as_deref()
+        self.config.as_ref()?.inline.as_ref()?.primary_upstream_provider.as_deref()
     }
 
     /// Adds the file with the policies of the spec or of the ConfigMap.
@@ -171,17 +160,10 @@ impl Policies {
         let data = [(paths::AUTHZ_FILE.to_owned(), inline_file(config)?)].into();
         Ok(Some(ConfigMap { metadata, data: Some(data), ..ConfigMap::default() }))
     }
-
-    fn inline(&self) -> Option<&InlineAuthz> {
-        self.config.as_ref()?.inline.as_ref()
-    }
-
-    fn config_map(&self) -> Option<&AuthzConfigMap> {
-        self.config.as_ref()?.config_map.as_ref()
-    }
 }
 
-/// The document with the policies, whose errors have fields of the workload. `data` is that of the ConfigMap, if it exists.
+/// The document with the policies, whose errors have fields of the workload. `data` is that of the ConfigMap,
+/// if it exists.
 fn whole_document(
     reference: &ConfigRef<AuthzConfigRef>,
     config: Option<&AuthzConfig>,
@@ -189,23 +171,26 @@ fn whole_document(
 ) -> Result<Option<Json>, PoliciesError> {
     const FIELD: &str = "authzConfig.configMap";
     if let Some(authz) = reference.config() {
-        let invalid = |error: FieldError| PoliciesError::Invalid(vec![error.within("authzConfigRef")]);
+        let invalid =
+            |error: FieldError| PoliciesError::new(PoliciesCause::Invalid, error.within("authzConfigRef"));
         return document(&authz.spec).map(Some).map_err(invalid);
     }
     let Some(config) = config else { return Ok(None) };
     if config.inline.is_some() {
-        return inline_document(config).map(Some).map_err(PoliciesError::Invalid);
+        let invalid = |errors| PoliciesError { cause: PoliciesCause::Invalid, errors };
+        return inline_document(config).map(Some).map_err(invalid);
     }
     let Some(source) = &config.config_map else { return Ok(None) };
     let Some(data) = data else {
         let message = format!("ConfigMap {} does not exist: create it", source.name);
-        return Err(PoliciesError::MissingConfigMap(FieldError::new(FIELD, message)));
+        return Err(PoliciesError::new(PoliciesCause::MissingConfigMap, FieldError::new(FIELD, message)));
     };
+    let invalid = |error| PoliciesError::new(PoliciesCause::InvalidConfigMap, error);
     let Some(text) = data.get(source.key()) else {
         let message = format!("ConfigMap {} has no key {}: add it", source.name, source.key());
-        return Err(PoliciesError::InvalidConfigMap(FieldError::new(FIELD, message)));
+        return Err(invalid(FieldError::new(FIELD, message)));
     };
-    config_map_document(config, text).map(Some).map_err(PoliciesError::InvalidConfigMap)
+    config_map_document(config, text).map(Some).map_err(invalid)
 }
 
 /// The name of the ConfigMap with the inline policies of a workload.

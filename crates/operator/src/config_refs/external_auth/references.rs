@@ -1,5 +1,5 @@
-//! The MCPExternalAuthConfigs that the workload of a proxy refers to: for its upstream, and for the authorization server
-//! that it runs.
+//! The MCPExternalAuthConfigs that the workload of a proxy refers to: for its upstream, and for the
+//! authorization server that it runs.
 
 use skep_api::{
     auth_server::EmbeddedAuthServer,
@@ -8,15 +8,15 @@ use skep_api::{
     refs::{AuthServerRef, ExternalAuthConfigRef, SecretKeyRef},
 };
 use skep_config::{
-    AuthServer, FieldError, FieldPath, RunConfig,
+    AuthServer, FieldError, FieldPath, RunConfig, env,
     run_config::{Oidc, RemoteAuth},
 };
 use skep_world::Reader;
 
-use super::{aws_sts, token_exchange, variables};
+use super::{aws_sts, token_exchange};
 use crate::{
     build::{EnvList, Identity, Volumes},
-    config_refs::{ConfigRef, RefReasons, auth_server},
+    config_refs::{ConfigRef, RefReasons, auth_server, reference::ConfigField},
     reconcile::{Condition, Problem, Validation},
     resources::kind_of,
 };
@@ -54,13 +54,14 @@ impl ExternalAuth {
         both.then(|| FieldError::new(SERVER, message))
     }
 
-    /// Adds the condition about the reference for the upstream, or its problem, and builds the authorization server that
-    /// the configuration describes. Kinds differ in the reasons for a valid and for a missing configuration.
+    /// Adds the condition about the reference for the upstream, or its problem, and builds the authorization
+    /// server that the configuration describes. Kinds differ in the reasons for a valid and for a missing
+    /// configuration.
     pub(crate) fn validate_upstream(
         &self,
         valid: Option<ExternalAuthConfigValidated>,
         missing: Option<ExternalAuthConfigValidated>,
-        (identity, oidc): (&Identity, Option<&Oidc>),
+        owner: (&Identity, Option<&Oidc>),
         validation: &mut Validation,
     ) -> Option<AuthServer> {
         use ExternalAuthConfigValidated::{
@@ -72,18 +73,19 @@ impl ExternalAuth {
             invalid: Some(InvalidExternalAuthConfig.into()),
         };
         let (name, config) = self.upstream.checked(reasons, validation)?;
-        let server = self.build_server(config, identity, oidc);
-        let server = validation
-            .ok(server.map_err(|error| error.problem(UPSTREAM, MultiUpstreamNotSupported, InvalidConfig)))?;
+        let config = (UPSTREAM, config);
+        let server = self.build_server(config, owner, MultiUpstreamNotSupported, InvalidConfig);
+        let server = validation.ok(server)?;
         let message = format!("MCPExternalAuthConfig {name} is valid");
         validation.add(reasons.valid.map(|reason| Condition::new(reason, message)));
         server
     }
 
-    /// Adds the condition about the reference for the authorization server, or its problem, and builds the server.
+    /// Adds the condition about the reference for the authorization server, or its problem, and builds the
+    /// server.
     pub(crate) fn validate_server(
         &self,
-        (identity, oidc): (&Identity, Option<&Oidc>),
+        owner: (&Identity, Option<&Oidc>),
         validation: &mut Validation,
     ) -> Option<AuthServer> {
         use AuthServerRefValidated::{
@@ -100,44 +102,45 @@ impl ExternalAuth {
             validation.fail(Problem::of(SERVER, message).reported_as(AuthServerRefInvalidType));
             return None;
         }
-        let server = self.build_server(config, identity, oidc);
-        let server = validation.ok(server
-            .map_err(|error| error.problem(SERVER, MultiUpstreamNotSupported, AuthServerRefInvalidConfig)))?;
+        let config = (SERVER, config);
+        let server = self.build_server(config, owner, MultiUpstreamNotSupported, AuthServerRefInvalidConfig);
+        let server = validation.ok(server)?;
         let message = format!("the authorization server of MCPExternalAuthConfig {name} is valid");
         validation.add(Condition::new(AuthServerRefValid, message));
         server
     }
 
+    /// Builds the authorization server that a valid configuration describes. `upstreams` is the reason for
+    /// more than one upstream provider, which a proxy does not support, and `invalid` that for a server that
+    /// does not fit the object.
     fn build_server(
         &self,
-        config: &MCPExternalAuthConfig,
-        identity: &Identity,
-        oidc: Option<&Oidc>,
-    ) -> Result<Option<AuthServer>, ServerError> {
+        (field, config): (&'static str, &MCPExternalAuthConfig),
+        (identity, oidc): (&Identity, Option<&Oidc>),
+        upstreams: impl Into<Reason>,
+        invalid: impl Into<Reason>,
+    ) -> Result<Option<AuthServer>, Problem> {
         let Some(server) = embedded_server(config) else { return Ok(None) };
-        if let Some(error) = auth_server::check_single_upstream(server).into_iter().next() {
-            return Err(ServerError::Upstreams(error));
+        if let Some(error) = auth_server::check_single_upstream(server) {
+            return Err(Problem::new(error.within(field)).reported_as(upstreams));
         }
         // Both references of an MCPRemoteProxy are valid, and it has another condition for the conflict.
-        if let Some(error) = self.conflict().filter(|_| identity.kind != kind_of::<MCPRemoteProxy>()) {
-            return Err(ServerError::Config(error));
-        }
-        auth_server::auth_server(server, oidc, identity).map(Some).map_err(ServerError::Config)
+        let conflict = self.conflict().filter(|_| identity.kind != kind_of::<MCPRemoteProxy>());
+        let built = match conflict {
+            Some(error) => Err(error),
+            None => auth_server::auth_server(server, oidc, identity),
+        };
+        built.map(Some).map_err(|error| Problem::new(error).reported_as(invalid))
     }
 
-    /// Adds how the proxy authenticates to its upstream, and the authorization server that validation has built. Secrets
-    /// are in the environment: see [`add_env`](Self::add_env).
+    /// Adds how the proxy authenticates to its upstream, and the authorization server that validation has
+    /// built. Secrets are in the environment: see [`add_env`](Self::add_env).
     pub(crate) fn add_to(&self, run_config: &mut RunConfig, server: Option<AuthServer>) {
         if let (Some(server), Some(oidc)) = (&server, &mut run_config.oidc_config) {
             auth_server::announce_scopes(server, oidc);
         }
         run_config.embedded_auth_server_config = server;
         self.upstream.add_to(run_config);
-    }
-
-    /// Adds the secrets that the proxy presents to its upstream.
-    pub(crate) fn add_env(&self, list: &mut EnvList) {
-        self.upstream.add_env(list);
     }
 
     /// Adds the variables of the authorization server.
@@ -156,46 +159,20 @@ impl ExternalAuth {
 
     /// The Secret keys that the proxy needs, each with the field that refers to it.
     pub(crate) fn secrets(&self) -> impl Iterator<Item = (FieldPath, &SecretKeyRef)> {
-        let upstream = self.upstream.secrets().map(|secret| (UPSTREAM.into(), secret));
+        let upstream = self.upstream.variables().map(|(_, secret)| (UPSTREAM.into(), secret));
         let field = if self.server.is_set() { SERVER } else { UPSTREAM };
         let server = self.embedded_server().map(auth_server::secrets).unwrap_or_default();
         upstream.chain(server.into_iter().map(move |(_, secret)| (field.into(), secret)))
     }
 }
 
-/// Why an authorization server that is valid by itself cannot run on an object.
-enum ServerError {
-    /// A proxy for one server supports one upstream provider.
-    Upstreams(FieldError),
-    /// It does not fit the rest of the object.
-    Config(FieldError),
-}
-
-impl ServerError {
-    fn problem(
-        self,
-        field: &'static str,
-        upstreams: impl Into<Reason>,
-        config: impl Into<Reason>,
-    ) -> Problem {
-        match self {
-            Self::Upstreams(error) => Problem::new(error.within(field)).reported_as(upstreams),
-            Self::Config(error) => Problem::new(error).reported_as(config),
-        }
-    }
-}
-
-impl ConfigRef<AuthServerRef> {
+impl<F: ConfigField<Kind = MCPExternalAuthConfig>> ConfigRef<F> {
     fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
         self.config().and_then(embedded_server)
     }
 }
 
 impl ConfigRef<ExternalAuthConfigRef> {
-    fn embedded_server(&self) -> Option<&EmbeddedAuthServer> {
-        self.config().and_then(embedded_server)
-    }
-
     /// Types that only virtual MCP servers support add nothing.
     pub(in crate::config_refs) fn add_to(&self, run_config: &mut RunConfig) {
         let Some(config) = self.config() else { return };
@@ -206,18 +183,21 @@ impl ConfigRef<ExternalAuthConfigRef> {
         run_config.aws_sts_config = config.spec.aws_sts.as_ref().map(aws_sts);
     }
 
-    pub(in crate::config_refs) fn add_env(&self, list: &mut EnvList) {
+    /// Adds the secrets that the proxy presents.
+    pub(crate) fn add_env(&self, list: &mut EnvList) {
         for (name, secret) in self.variables() {
             list.set_from_secret(name, secret);
         }
     }
 
-    pub(super) fn secrets(&self) -> impl Iterator<Item = &SecretKeyRef> {
-        self.variables().map(|(_, secret)| secret)
-    }
-
-    fn variables(&self) -> impl Iterator<Item = (String, &SecretKeyRef)> {
-        self.config().into_iter().flat_map(|config| variables(&config.spec))
+    /// The variables with the secrets that the proxy presents.
+    pub(super) fn variables(&self) -> impl Iterator<Item = (String, &SecretKeyRef)> {
+        let spec = self.config().map(|config| &config.spec);
+        let exchange = spec.and_then(|spec| spec.token_exchange.as_ref()?.client_secret_ref.as_ref());
+        let exchange = exchange.map(|secret| (env::TOKEN_EXCHANGE_CLIENT_SECRET.to_owned(), secret));
+        let bearer = spec.and_then(|spec| Some(&spec.bearer_token.as_ref()?.token_secret_ref));
+        let bearer = bearer.map(|secret| (env::secret(&secret.name), secret));
+        exchange.into_iter().chain(bearer)
     }
 }
 

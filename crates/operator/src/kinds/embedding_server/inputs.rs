@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use skep_api::kinds::{EmbeddingServer, EmbeddingServerSpec};
-use skep_config::{annotations::EMBEDDING_SERVER_FINALIZER, labels};
+use skep_config::{FieldError, annotations::EMBEDDING_SERVER_FINALIZER, labels};
 use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
     reconcile::Resolve,
-    resources::{Keys, ManagedStatefulSets, Secrets, facts::StatefulSetFacts, kind_of},
+    resources::{ManagedStatefulSets, facts::StatefulSetFacts, kind_of, missing_secrets},
     settings::Settings,
 };
 
@@ -25,8 +25,8 @@ pub struct Inputs {
     pub(super) settings: Arc<Settings>,
     /// The live StatefulSet.
     pub(super) live: Option<StatefulSetFacts>,
-    /// The keys of the Secret with the Hugging Face token, if the spec names one that exists.
-    pub(super) token_keys: Option<Arc<Keys<Secrets>>>,
+    /// The Secret key with the Hugging Face token, if it does not exist.
+    pub(super) missing_secrets: Vec<FieldError>,
 }
 
 impl Resolve<EmbeddingServer> for Inputs {
@@ -36,12 +36,11 @@ impl Resolve<EmbeddingServer> for Inputs {
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<EmbeddingServer>(), APP, &object.metadata);
+        let token = object.spec.hf_token_secret_ref.iter();
+        let token = token.map(|secret| ("hfTokenSecretRef".into(), secret.clone()));
         Ok(Self {
             live: reader.get::<ManagedStatefulSets>(&identity.name).map(|entry| entry.cached.facts),
-            token_keys: match &object.spec.hf_token_secret_ref {
-                Some(secret) => reader.content::<Keys<Secrets>>(&secret.name).await?,
-                None => None,
-            },
+            missing_secrets: missing_secrets(reader, token.collect()).await?,
             object,
             identity,
             settings: settings.clone(),

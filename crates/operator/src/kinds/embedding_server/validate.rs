@@ -7,10 +7,7 @@ use skep_api::{
 };
 
 use super::{cache, desired::template, inputs::Inputs};
-use crate::{
-    reconcile::{Condition, Problem, Validate, Validated, Validation},
-    resources::missing_key,
-};
+use crate::reconcile::{Condition, Problem, Validate, Validated, Validation};
 
 /// A valid EmbeddingServer.
 pub struct ValidServer<'a> {
@@ -35,10 +32,8 @@ impl Validate for Inputs {
             }
         }
         // A pod would wait forever for a Secret key that does not exist, so the object waits instead.
-        if let Some(secret) = &self.spec().hf_token_secret_ref
-            && let Some(message) = missing_key(secret, self.token_keys.as_deref())
-        {
-            validation.fail(Problem::of("hfTokenSecretRef", message).transient());
+        for error in &self.missing_secrets {
+            validation.fail(Problem::new(error.clone()).transient());
         }
         validation.add(volume(self));
         validation.finish(|| Ok(ValidServer { inputs: self, template: template? }))

@@ -2,14 +2,19 @@
 
 use std::sync::Arc;
 
-use skep_api::kinds::{MCPRegistry, MCPRegistrySpec};
-use skep_config::labels;
+use skep_api::{
+    kinds::{MCPRegistry, MCPRegistrySpec},
+    refs::SecretKeyRef,
+};
+use skep_config::{FieldError, labels};
 use skep_world::{ReadError, Reader};
 
 use crate::{
     build::{Identity, Labels},
     reconcile::Resolve,
-    resources::{Keys, ManagedDeployments, PlatformSecrets, Secrets, facts::ManagedDeploymentFacts, kind_of},
+    resources::{
+        ManagedDeployments, PlatformSecrets, facts::ManagedDeploymentFacts, kind_of, missing_secrets,
+    },
     settings::Settings,
 };
 
@@ -17,6 +22,9 @@ use crate::{
 const APP: &str = "mcpregistry";
 /// The component label, and the name of the server's container.
 pub(super) const COMPONENT: &str = "registry-api";
+
+/// The field that refers to the Secret with passwords.
+const PGPASS: &str = "pgpassSecretRef";
 
 /// The inputs of an MCPRegistry.
 pub struct Inputs {
@@ -26,8 +34,8 @@ pub struct Inputs {
     /// The live Deployment.
     pub(super) live: Option<ManagedDeploymentFacts>,
     pub(super) platform_secrets: PlatformSecrets,
-    /// The keys of the Secret with passwords, if the spec names one that exists.
-    pub(super) pgpass_keys: Option<Arc<Keys<Secrets>>>,
+    /// The Secret key with passwords, if it does not exist.
+    pub(super) missing_secrets: Vec<FieldError>,
 }
 
 impl Resolve<MCPRegistry> for Inputs {
@@ -37,14 +45,14 @@ impl Resolve<MCPRegistry> for Inputs {
         reader: &mut Reader,
     ) -> Result<Self, ReadError> {
         let identity = Identity::new(kind_of::<MCPRegistry>(), APP, &object.metadata);
-        let pgpass = object.spec.pgpass_secret_ref.as_ref().and_then(|secret| secret.name.as_deref());
+        let pgpass = object.spec.pgpass_secret_ref.iter().map(|secret| {
+            let name = secret.name.clone().unwrap_or_default();
+            (PGPASS.into(), SecretKeyRef { name, key: secret.key.clone() })
+        });
         Ok(Self {
             live: reader.get::<ManagedDeployments>(&server(&identity.name)).map(|entry| entry.cached.facts),
             platform_secrets: PlatformSecrets::read(reader, [account(&identity.name)]),
-            pgpass_keys: match pgpass {
-                Some(name) => reader.content::<Keys<Secrets>>(name).await?,
-                None => None,
-            },
+            missing_secrets: missing_secrets(reader, pgpass.collect()).await?,
             object,
             identity,
             settings: settings.clone(),

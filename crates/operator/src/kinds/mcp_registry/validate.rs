@@ -17,7 +17,6 @@ use super::{
 use crate::{
     build::check_patch,
     reconcile::{Condition, Problem, Validate, Validated, Validation},
-    resources::missing_key,
 };
 
 /// What the user's spec contributes to the pod.
@@ -186,18 +185,16 @@ fn mount_paths(inputs: &Inputs, user: &UserPod) -> Vec<FieldError> {
 
 /// A pod would wait forever for a Secret key that does not exist, so the object waits instead.
 fn pgpass_secret(inputs: &Inputs, validation: &mut Validation) {
-    const FIELD: &str = "pgpassSecretRef";
     let Some(secret) = &inputs.spec().pgpass_secret_ref else { return };
-    let (name, key) = (secret.name.clone().unwrap_or_default(), secret.key.clone());
+    let name = secret.name.as_deref().unwrap_or_default();
     if name.is_empty() {
         return validation.fail(invalid(FieldError::new("pgpassSecretRef.name", "must name a Secret")));
     }
-    if key.is_empty() {
+    if secret.key.is_empty() {
         let message = format!("must name a key of Secret {name}");
         return validation.fail(invalid(FieldError::new("pgpassSecretRef.key", message)));
     }
-    let secret = skep_api::refs::SecretKeyRef { name, key };
-    if let Some(message) = missing_key(&secret, inputs.pgpass_keys.as_deref()) {
-        validation.fail(Problem::of(FIELD, message).transient());
+    for error in &inputs.missing_secrets {
+        validation.fail(Problem::new(error.clone()).transient());
     }
 }

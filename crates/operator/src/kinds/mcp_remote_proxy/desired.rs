@@ -81,7 +81,7 @@ fn environment(inputs: &Inputs) -> EnvList {
     let proxy = &inputs.proxy;
     let mut list = EnvList::default();
     proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
-    proxy.external_auth.add_env(&mut list);
+    proxy.external_auth.upstream.add_env(&mut list);
     if let Some(headers) = &inputs.spec().header_forward {
         config_refs::header_forward::add_env(headers, &proxy.identity.name, &mut list);
     }

@@ -11,7 +11,12 @@ use super::{
 };
 use crate::{
     build::validate_patch,
-    config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
+    config_refs::{
+        self, RefReasons,
+        auth_server::storage_warning,
+        authz::{PoliciesCause, PoliciesError},
+        session_storage,
+    },
     proxy_workload::ValidParts,
     reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::ResolvedRef,
@@ -81,8 +86,8 @@ fn configuration(inputs: &Inputs, validation: &mut Validation) {
     for error in spec.header_forward.iter().flat_map(config_refs::header_forward::check) {
         validation.fail(Problem::new(error).reported_as(HeaderForwardInvalid));
     }
-    for error in proxy.missing_secrets().filter(|error| error.field == HEADERS.into()) {
-        validation.fail(Problem::new(error).reported_as(HeaderSecretNotFound).transient());
+    for error in proxy.missing_secrets.iter().filter(|error| error.field == HEADERS.into()) {
+        validation.fail(Problem::new(error.clone()).reported_as(HeaderSecretNotFound).transient());
     }
     validation.add(Condition::new(ConfigurationValid::ConfigurationValid, "the spec is valid"));
 }
@@ -109,12 +114,12 @@ fn authentication(inputs: &Inputs, validation: &mut Validation) {
     if let Some(error) = proxy.external_auth.conflict() {
         fail(AuthServerConflict, error);
     }
-    match proxy.policies.check() {
-        Ok(()) => {}
-        Err(PoliciesError::Invalid(errors)) => {
-            errors.into_iter().for_each(|error| fail(AuthzPolicySyntaxInvalid, error));
-        }
-        Err(PoliciesError::MissingConfigMap(error)) => fail(AuthzConfigMapNotFound, error),
-        Err(PoliciesError::InvalidConfigMap(error)) => fail(AuthzConfigMapInvalid, error),
+    if let Err(PoliciesError { cause, errors }) = proxy.policies.check() {
+        let reason = match cause {
+            PoliciesCause::MissingConfigMap => AuthzConfigMapNotFound,
+            PoliciesCause::InvalidConfigMap => AuthzConfigMapInvalid,
+            PoliciesCause::Invalid => AuthzPolicySyntaxInvalid,
+        };
+        errors.into_iter().for_each(|error| fail(reason, error));
     }
 }

@@ -14,7 +14,7 @@ pub(super) fn environment(inputs: &Inputs) -> EnvList {
     let proxy = &inputs.proxy;
     let mut list = EnvList::default();
     proxy.telemetry.add_env(&proxy.identity, &mut list);
-    proxy.external_auth.add_env(&mut list);
+    proxy.external_auth.upstream.add_env(&mut list);
     proxy.oidc.add_env(env::OIDC_CLIENT_SECRET, &mut list);
     proxy.add_user_env(&mut list);
     list.set_from_annotation(env::MCPSERVER_GENERATION, annotations::MCPSERVER_GENERATION);

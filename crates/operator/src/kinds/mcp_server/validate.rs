@@ -12,7 +12,12 @@ use super::{
 };
 use crate::{
     build::validate_patch,
-    config_refs::{RefReasons, auth_server::storage_warning, authz::PoliciesError, chain, session_storage},
+    config_refs::{
+        RefReasons,
+        auth_server::storage_warning,
+        authz::{PoliciesCause, PoliciesError},
+        chain, session_storage,
+    },
     proxy_workload::ValidParts,
     reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::ResolvedRef,
@@ -82,11 +87,9 @@ impl Validate for Inputs {
 
 /// Policies in the spec, or in a ConfigMap that it names, have no condition on an MCPServer.
 fn policies(inputs: &Inputs, validation: &mut Validation) {
-    let Err(error) = inputs.proxy.policies.check() else { return };
-    let is_missing = matches!(error, PoliciesError::MissingConfigMap(_));
-    for error in error.into_errors() {
-        validation.fail(Problem { transient: is_missing, ..Problem::new(error) });
-    }
+    let Err(PoliciesError { cause, errors }) = inputs.proxy.policies.check() else { return };
+    let transient = cause == PoliciesCause::MissingConfigMap;
+    errors.into_iter().for_each(|error| validation.fail(Problem { transient, ..Problem::new(error) }));
 }
 
 /// Only requests to a remote server are signed for AWS.

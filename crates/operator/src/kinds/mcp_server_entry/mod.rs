@@ -2,18 +2,19 @@
 
 mod validate;
 
-use std::{collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use skep_api::{
     kinds::{MCPGroup, MCPServerEntry, MCPServerEntryPhase, MCPServerEntryStatus},
     refs::ExternalAuthConfigRef,
 };
+use skep_config::{FieldError, FieldPath};
 use skep_world::{ReadError, Reader};
 
 use crate::{
     config_refs::{ConfigRef, ca_bundle::CaBundle},
     reconcile::{Condition, Controller, Outcome, Resolve, Validation},
-    resources::{ConfigMaps, Keys, ResolvedRef, Secrets},
+    resources::{ConfigMaps, Keys, ResolvedRef, missing_secrets},
     settings::Settings,
 };
 
@@ -24,8 +25,8 @@ pub struct Inputs {
     external_auth: ConfigRef<ExternalAuthConfigRef>,
     /// The keys of the ConfigMap with certificates, if the spec names one that exists.
     certificates: Option<Arc<Keys<ConfigMaps>>>,
-    /// The Secrets with the values of headers, with their keys if they exist.
-    secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
+    /// The Secret keys with the values of headers that do not exist.
+    missing_secrets: Vec<FieldError>,
 }
 
 impl Resolve<MCPServerEntry> for Inputs {
@@ -36,21 +37,21 @@ impl Resolve<MCPServerEntry> for Inputs {
     ) -> Result<Self, ReadError> {
         let spec = &object.spec;
         let auth = spec.external_auth_config_ref.as_ref();
-        let mut inputs = Self {
+        let headers = spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret);
+        let secrets = headers.map(|header| {
+            let field = FieldPath::from("headerForward.addHeadersFromSecret").key(&header.header_name);
+            (field, header.value_secret_ref.clone())
+        });
+        Ok(Self {
             group: ResolvedRef::resolve(reader, &spec.group_ref.name),
             external_auth: ConfigRef::resolve("externalAuthConfigRef", auth, reader),
             certificates: match CaBundle::new(spec.ca_bundle_ref.as_ref()) {
-                Some(bundle) => reader.content::<Keys<ConfigMaps>>(bundle.config_map).await?,
+                Some(bundle) => bundle.keys(reader).await?,
                 None => None,
             },
-            secrets: HashMap::new(),
+            missing_secrets: missing_secrets(reader, secrets.collect()).await?,
             object: object.clone(),
-        };
-        for header in spec.header_forward.iter().flat_map(|headers| &headers.add_headers_from_secret) {
-            let name = &header.value_secret_ref.name;
-            inputs.secrets.insert(name.clone(), reader.content::<Keys<Secrets>>(name).await?);
-        }
-        Ok(inputs)
+        })
     }
 }
 

@@ -7,13 +7,11 @@ use skep_api::{
     },
     events::EventReason,
 };
-use skep_config::{FieldError, FieldPath};
 
 use super::Inputs;
 use crate::{
     config_refs::{self, RefReasons, ca_bundle::CaBundle},
     reconcile::{Condition, Problem, Validate, Validated, Validation},
-    resources::missing_key,
 };
 
 impl Validate for Inputs {
@@ -66,27 +64,15 @@ fn external_auth(inputs: &Inputs, validation: &mut Validation) {
 }
 
 fn ca_bundle(inputs: &Inputs, validation: &mut Validation) {
-    use CABundleRefValidated::{
-        CABundleRefInvalid, CABundleRefNotConfigured, CABundleRefNotFound, CABundleRefValid,
-    };
-    const FIELD: &str = "caBundleRef";
-    let Some(CaBundle { config_map: name, key }) = CaBundle::new(inputs.object.spec.ca_bundle_ref.as_ref())
-    else {
+    use CABundleRefValidated::{CABundleRefNotConfigured, CABundleRefValid};
+    let Some(bundle) = CaBundle::new(inputs.object.spec.ca_bundle_ref.as_ref()) else {
         let message = "certificates are verified by the system's authorities";
         return validation.add(Condition::new(CABundleRefNotConfigured, message));
     };
-    match &inputs.certificates {
-        None => {
-            let message = format!("ConfigMap {name} does not exist: create it with the key {key}");
-            validation.fail(Problem::of(FIELD, message).reported_as(CABundleRefNotFound).transient());
-        }
-        Some(keys) if keys.contains(key) => {
-            validation
-                .add(Condition::new(CABundleRefValid, format!("the certificates are in ConfigMap {name}")));
-        }
-        Some(_) => {
-            let message = format!("ConfigMap {name} has no key {key}: add it");
-            validation.fail(Problem::of(FIELD, message).reported_as(CABundleRefInvalid).transient());
+    match bundle.state(inputs.certificates.as_deref()) {
+        (CABundleRefValid, message) => validation.add(Condition::new(CABundleRefValid, message)),
+        (reason, message) => {
+            validation.fail(Problem::of("caBundleRef", message).reported_as(reason).transient());
         }
     }
 }
@@ -102,14 +88,8 @@ fn headers(inputs: &Inputs, validation: &mut Validation) {
     if headers.add_headers_from_secret.is_empty() {
         return;
     }
-    for header in &headers.add_headers_from_secret {
-        let secret = &header.value_secret_ref;
-        let keys = inputs.secrets.get(&secret.name).and_then(Option::as_deref);
-        if let Some(message) = missing_key(secret, keys) {
-            let field = FieldPath::from("headerForward.addHeadersFromSecret").key(&header.header_name);
-            let problem = Problem::new(FieldError::new(field, message));
-            validation.fail(problem.reported_as(HeaderSecretNotFound).transient());
-        }
+    for error in &inputs.missing_secrets {
+        validation.fail(Problem::new(error.clone()).reported_as(HeaderSecretNotFound).transient());
     }
     validation.add(Condition::new(HeaderSecretsValid, "the values of all headers are available"));
 }

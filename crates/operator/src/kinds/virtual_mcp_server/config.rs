@@ -21,7 +21,8 @@ const PREFIX_FORMAT: &str = "{workload}_";
 const HALF_A_MINUTE: &str = "30s";
 const A_MINUTE: &str = "1m0s";
 
-/// The configuration of the server but for how callers are authenticated, whose mistakes must not hide those of the rest.
+/// The configuration of the server but for how callers are authenticated, whose mistakes must not hide those
+/// of the rest.
 pub(super) fn config_without_callers(inputs: &Inputs, auths: &BackendAuths) -> Result<Config, FieldError> {
     let declared = inputs.config();
     let spec = inputs.spec();

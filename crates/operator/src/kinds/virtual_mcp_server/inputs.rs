@@ -53,8 +53,8 @@ pub struct Inputs {
     pub(super) tool_configs: BTreeMap<String, ConfigRef<ToolConfigRef>>,
     /// Those that the object refers to, and those that members refer to.
     pub(super) external_auths: BTreeMap<String, ResolvedRef<MCPExternalAuthConfig>>,
-    /// The Secrets that the pods need, with their keys if they exist.
-    secrets: HashMap<String, Option<Arc<Keys<Secrets>>>>,
+    /// The Secret keys that are referred to and that do not exist, each with what to do.
+    missing_secrets: Vec<(SecretKeyRef, String)>,
     /// The ConfigMaps with the certificates of entries, with their keys if they exist.
     certificates: HashMap<String, Option<Arc<Keys<ConfigMaps>>>>,
     pub(super) platform_secrets: PlatformSecrets,
@@ -95,7 +95,7 @@ impl Resolve<VirtualMCPServer> for Inputs {
             external_auths: external_auths(spec, &members)
                 .map(|name| (name.to_owned(), ResolvedRef::resolve(reader, name)))
                 .collect(),
-            secrets: HashMap::new(),
+            missing_secrets: Vec::new(),
             certificates: HashMap::new(),
             platform_secrets: PlatformSecrets::read(reader, [account(&name)]),
             deployment: reader.get::<Deployments>(&name).map(|entry| entry.cached.facts),
@@ -113,9 +113,9 @@ impl Resolve<VirtualMCPServer> for Inputs {
             let keys = reader.content::<Keys<ConfigMaps>>(&name).await?;
             inputs.certificates.insert(name, keys);
         }
-        for name in inputs.secret_names() {
-            let keys = reader.content::<Keys<Secrets>>(&name).await?;
-            inputs.secrets.insert(name, keys);
+        for secret in inputs.secrets() {
+            let message = missing_key::<Secrets>(reader, &secret.name, &secret.key).await?;
+            inputs.missing_secrets.extend(message.map(|message| (secret, message)));
         }
         Ok(inputs)
     }
@@ -178,7 +178,8 @@ impl Inputs {
 
     /// What to do about a Secret key that does not exist.
     pub(super) fn missing(&self, secret: &SecretKeyRef) -> Option<String> {
-        missing_key(secret, self.secrets.get(&secret.name).and_then(Option::as_deref))
+        let missing = self.missing_secrets.iter().find(|(missing, _)| missing == secret);
+        missing.map(|(_, message)| message.clone())
     }
 
     /// The Secret keys that the pods need to start, each with the field that refers to it.
@@ -190,7 +191,7 @@ impl Inputs {
         self.oidc.secrets().chain(server).chain(password)
     }
 
-    fn secret_names(&self) -> Vec<String> {
+    fn secrets(&self) -> Vec<SecretKeyRef> {
         let required = self.required_secrets().map(|(_, secret)| secret);
         let auths =
             self.external_auths.values().filter_map(|auth| Some((auth.name.as_str(), auth.object()?)));
@@ -200,11 +201,7 @@ impl Inputs {
         let headers = headers.flat_map(|(name, entry)| {
             config_refs::entry::secrets(name, &entry.spec).map(|(_, secret)| secret)
         });
-        let mut names: Vec<String> =
-            required.chain(auths).chain(headers).map(|secret| secret.name.clone()).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+        required.chain(auths).chain(headers).cloned().collect()
     }
 }
 

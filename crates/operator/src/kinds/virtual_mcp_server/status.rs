@@ -39,7 +39,7 @@ pub(super) fn status(inputs: &Inputs, outcome: &Outcome) -> (VirtualMCPServerSta
         url: Some(service_url(&inputs.service(), &inputs.identity.namespace, ports::VMCP.into())),
         replicas: inputs.deployment.as_ref().map(|facts| facts.replicas).filter(|replicas| *replicas > 0),
         selector: Some(inputs.identity.selector()),
-        authz_config_hash: inputs.policies.hash(),
+        authz_config_hash: inputs.policies.reference.hash(),
         oidc_config_hash: inputs.oidc.hash(),
         telemetry_config_hash: inputs.telemetry.hash(),
         // backendCount and discoveredBackends are the pods' own.

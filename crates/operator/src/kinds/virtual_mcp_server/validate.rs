@@ -20,7 +20,12 @@ use super::{
 };
 use crate::{
     build::validate_patch,
-    config_refs::{self, RefReasons, auth_server::storage_warning, authz::PoliciesError, session_storage},
+    config_refs::{
+        self, RefReasons,
+        auth_server::storage_warning,
+        authz::{PoliciesCause, PoliciesError},
+        session_storage,
+    },
     reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::RefError,
 };
@@ -66,7 +71,7 @@ impl Validate for Inputs {
         self.policies.validate_reference(&mut validation);
         self.telemetry.validate(&mut validation);
         // Conditions that depend on an unresolved reference are unknown.
-        if self.oidc.is_resolved() && self.policies.is_resolved() {
+        if self.oidc.is_resolved() && self.policies.reference.is_resolved() {
             auth_server(self, built_server.as_ref().err(), &mut validation);
             authentication(self, cedar.as_ref().err(), &mut validation);
         }
@@ -212,18 +217,17 @@ fn authentication(inputs: &Inputs, error: Option<&PoliciesError>, validation: &m
             validation.fail(problem.published_as(EventReason::SecretValidationFailed));
         }
     }
-    match error.cloned() {
-        None => validation.add(Condition::new(AuthValid, "callers are authenticated as specified")),
-        Some(PoliciesError::MissingConfigMap(error)) => {
-            validation.fail(Problem::new(error).reported_as(AuthzConfigMapNotFound).transient());
-        }
-        Some(PoliciesError::InvalidConfigMap(error)) => {
-            validation.fail(Problem::new(error).reported_as(AuthzConfigMapInvalid));
-        }
-        Some(PoliciesError::Invalid(errors)) => {
-            let problems = errors.into_iter().map(|error| Problem::new(error).reported_as(AuthInvalid));
-            problems.for_each(|problem| validation.fail(problem));
-        }
+    let Some(PoliciesError { cause, errors }) = error.cloned() else {
+        return validation.add(Condition::new(AuthValid, "callers are authenticated as specified"));
+    };
+    let reason = match cause {
+        PoliciesCause::MissingConfigMap => AuthzConfigMapNotFound,
+        PoliciesCause::InvalidConfigMap => AuthzConfigMapInvalid,
+        PoliciesCause::Invalid => AuthInvalid,
+    };
+    let transient = cause == PoliciesCause::MissingConfigMap;
+    for error in errors {
+        validation.fail(Problem { transient, ..Problem::new(error).reported_as(reason) });
     }
 }
 
