@@ -115,6 +115,13 @@ conditions! {
             => "fix or remove the policies that the message names";
     }
 
+    /// Whether two tools of a server would have the same name.
+    ToolNameWarning ("ValidateSpec") {
+        DuplicateToolName met [MCPToolConfig, VirtualMCPServer]
+            "overrides give two tools of a server the same name, and only one of them is offered"
+            => "give each tool another name: the message names the overrides";
+    }
+
     /// Whether the authorization server invents user names, because an upstream provider does not identify its users.
     IdentitySynthesized ("ValidateSpec") {
         AllUpstreamsHaveUserInfo unmet [MCPExternalAuthConfig, VirtualMCPServer] "every upstream provider identifies its users";

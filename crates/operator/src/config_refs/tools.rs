@@ -3,15 +3,17 @@
 use std::collections::BTreeMap;
 
 use skep_api::{
+    conditions::ToolNameWarning,
     kinds::{MCPToolConfig, MCPToolConfigSpec},
     refs::ToolConfigRef,
+    tools,
     vmcp::WorkloadTools,
 };
-use skep_config::{FieldError, FieldPath, RunConfig, run_config::ToolOverride};
+use skep_config::{FieldError, FieldPath, RunConfig, field, run_config::ToolOverride};
 use skep_converge::Finalizer;
 
 use super::{ConfigRef, non_empty, or_empty};
-use crate::config_controller::Config;
+use crate::{config_controller::Config, reconcile::Condition};
 
 impl Config for MCPToolConfig {
     // ToolHive's name, which does not follow the pattern of the others.
@@ -25,7 +27,7 @@ impl Config for MCPToolConfig {
                 let message = format!("{tool:?} cannot be the name of a tool: remove commas and line breaks");
                 FieldError::new(FieldPath::from("toolsFilter").index(index), message)
             });
-        let is_empty = |change: &skep_api::tools::ToolOverride| {
+        let is_empty = |change: &tools::ToolOverride| {
             non_empty(&change.name).is_none()
                 && non_empty(&change.description).is_none()
                 && change.annotations.is_none()
@@ -36,6 +38,26 @@ impl Config for MCPToolConfig {
         });
         names.chain(overrides).collect()
     }
+
+    fn further_conditions(spec: &MCPToolConfigSpec) -> Vec<Condition> {
+        name_warning([(FieldPath::from("toolsOverride"), &spec.tools_override)]).into_iter().collect()
+    }
+}
+
+/// The warning about tools that overrides give the same name. Each map of overrides has its path.
+pub(crate) fn name_warning<'a>(
+    overrides: impl IntoIterator<Item = (FieldPath, &'a BTreeMap<String, tools::ToolOverride>)>,
+) -> Option<Condition> {
+    let duplicates = overrides.into_iter().flat_map(|(path, overrides)| {
+        tools::same_names(overrides).map(move |(tool, name, other)| {
+            let message = format!(
+                "{name:?} is the name of {other} as well, and only one is offered: give each another name"
+            );
+            FieldError::new(path.clone().key(tool).join("name"), message)
+        })
+    });
+    let message = field::joined(&duplicates.collect::<Vec<_>>());
+    (!message.is_empty()).then(|| Condition::new(ToolNameWarning::DuplicateToolName, message))
 }
 
 impl ConfigRef<ToolConfigRef> {
@@ -107,6 +129,20 @@ mod tests {
             fields(&MCPToolConfig::check(&spec)),
             ["toolsFilter[0]", "toolsFilter[1]", "toolsOverride[find]"]
         );
+    }
+
+    #[test]
+    fn two_tools_with_one_name_are_a_warning() {
+        let warnings = |change| {
+            let spec = sample(json!({"toolsOverride": {"find": {"name": "x"}, "fetch": change}}));
+            assert_eq!(MCPToolConfig::check(&spec), []);
+            MCPToolConfig::further_conditions(&spec)
+        };
+        let message = "toolsOverride[find].name: \"x\" is the name of fetch as well, and only one is offered: \
+                       give each another name";
+        let expected = Condition::new(ToolNameWarning::DuplicateToolName, message);
+        assert_eq!(warnings(json!({"name": "x"})), [expected]);
+        assert_eq!(warnings(json!({"name": "y"})), []);
     }
 
     #[test]

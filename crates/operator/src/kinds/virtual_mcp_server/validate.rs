@@ -25,6 +25,7 @@ use crate::{
         auth_server::storage_warning,
         authz::{PoliciesCause, PoliciesError},
         session_storage,
+        tools::name_warning,
     },
     reconcile::{Condition, Problem, Validate, Validated, Validation},
     resources::RefError,
@@ -79,6 +80,7 @@ impl Validate for Inputs {
         // MCPToolConfigs have no condition here: the phase and its message report them.
         let tools = self.tool_configs.values();
         tools.for_each(|tools| tools.validate_as(RefReasons::default(), &mut validation));
+        validation.add(file.as_ref().ok().and_then(tool_names));
         outgoing_auth(self, &backend_auths, &mut validation);
         let config = cedar
             .map_err(PoliciesError::into_error)
@@ -229,6 +231,12 @@ fn authentication(inputs: &Inputs, error: Option<&PoliciesError>, validation: &m
     for error in errors {
         validation.fail(Problem { transient, ..Problem::new(error).reported_as(reason) });
     }
+}
+
+fn tool_names(file: &Config) -> Option<Condition> {
+    let rules = file.aggregation.iter().flat_map(|aggregation| aggregation.tools.iter().enumerate());
+    let path = |index| FieldPath::from("config.aggregation.tools").index(index).join("overrides");
+    name_warning(rules.map(|(index, rules)| (path(index), &rules.overrides)))
 }
 
 fn outgoing_auth(inputs: &Inputs, auths: &BackendAuths, validation: &mut Validation) {

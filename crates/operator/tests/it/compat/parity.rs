@@ -128,9 +128,9 @@ fn drop_additional_status(theirs: &mut Value, ours: &mut Value) {
 /// Conditions are compared by type, status and reason; hashes by whether they exist.
 fn summary(kind: &str, status: &Value) -> Value {
     let conditions = status["conditions"].as_array().into_iter().flatten();
-    // Documented in docs/compatibility.md: missing Secrets of a configuration, policies that never apply, and logins that replicas do
-    // not share are reported.
-    let new = ["ReferencesResolved", "PolicyWarning", "AuthServerStorageWarning"];
+    // Documented in docs/compatibility.md: missing Secrets of a configuration, policies that never apply, logins that replicas do not
+    // share, and two tools with one name are reported.
+    let new = ["ReferencesResolved", "PolicyWarning", "AuthServerStorageWarning", "ToolNameWarning"];
     let is_new = |condition: &Value| new.iter().any(|kind| condition["type"] == *kind);
     let conditions = conditions.filter(|condition| !is_new(condition));
     // The same: only here does an EmbeddingServer have the condition Ready.
