@@ -73,9 +73,9 @@ impl Connection {
         }
     }
 
-    /// Sends a command and a ping with a number of its own. Replies have no ids: one that comes twice or late would
-    /// shift all that follow, and a caller would get the data of another. Only the reply before that of the ping is
-    /// the command's.
+    /// Sends a command and a ping with a number of its own. Replies have no ids: one that comes twice or late
+    /// would shift all that follow, and a caller would get the data of another. Only the reply before that of
+    /// the ping is the command's.
     async fn exchange(&self, mut connection: MultiplexedConnection, command: &Cmd) -> RedisResult<Value> {
         let ping = self.next_ping.fetch_add(1, Ordering::Relaxed).to_string();
         let mut pipeline = Pipeline::with_capacity(2);

@@ -50,7 +50,8 @@ impl Connector {
         &self.place
     }
 
-    /// Opens a connection. In a box, so that the futures of requests, which rarely connect, do not contain all of this.
+    /// Opens a connection. In a box, so that the futures of requests, which rarely connect, do not contain
+    /// all of this.
     pub(crate) fn connect(&self) -> BoxFuture<'_, Result<MultiplexedConnection, Failure>> {
         Box::pin(self.try_connect())
     }

@@ -1,4 +1,5 @@
-//! Errors of Redis: their cause for metrics, their description for logs, and whether another connection may help.
+//! Errors of Redis: their cause for metrics, their description for logs, and whether another connection may
+//! help.
 
 use std::io;
 

@@ -1,42 +1,43 @@
-//! A connection to the Redis that replicas share: sessions, rate limits, and the store of the authorization server.
+//! A connection to the Redis that replicas share, for sessions, rate limits and the authorization server.
 //!
-//! The crate [`redis`] implements the protocol; this crate decides what happens when something fails. It replaces that
-//! crate's `ConnectionManager`, which keeps a connection whose responses time out, one to a demoted primary, and one
-//! that failed while it was set up.
+//! The crate [`redis`] implements the protocol; this crate decides what happens when something fails. It
+//! replaces that crate's `ConnectionManager`, which keeps a connection whose responses time out, one to a
+//! demoted primary, and one that failed while it was set up.
 //!
 //! # One connection
 //!
-//! A [`Redis`] has one connection, which all requests share: commands are pipelined in the order in which they are
-//! sent. It is opened when the first request needs it, and again when it is lost: it broke, a reply did not come in
-//! time, the primary was demoted, or the keys are on another node of a cluster.
+//! A [`Redis`] has one connection, which all requests share: commands are pipelined in the order in which
+//! they are sent. It is opened when the first request needs it, and again when it is lost: it broke, a reply
+//! did not come in time, the primary was demoted, or the keys are on another node of a cluster.
 //!
 //! # Where it is
 //!
-//! A [`Place`] is a server, a cluster, or a primary behind Sentinels, each with or without TLS. Before a connection is
-//! opened, all Sentinels are queried concurrently, so that those that are down cost no time. In a cluster, a node that
-//! does not have the keys names the one that does. As there is one connection, all keys must be on one node: they need
-//! the same hash tag ([`Place::keeps_together`]).
+//! A [`Place`] is a server, a cluster, or a primary behind Sentinels, each with or without TLS. Before a
+//! connection is opened, all Sentinels are queried concurrently, so that those that are down cost no time. In
+//! a cluster, a node that does not have the keys names the one that does. As there is one connection, all
+//! keys must be on one node: they need the same hash tag ([`Place::keeps_together`]).
 //!
 //! # Failing fast
 //!
-//! Every operation ends within [`Timeouts::total`]. While Redis is unavailable, one request at a time connects, and the
-//! others fail immediately; they wait for no lock. Only if a connection that worked is lost, the others wait for the
-//! new one, because Redis is probably back within milliseconds.
+//! Every operation ends within [`Timeouts::total`]. While Redis is unavailable, one request at a time
+//! connects, and the others fail immediately; they wait for no lock. Only if a connection that worked is
+//! lost, the others wait for the new one, because Redis is probably back within milliseconds.
 //!
 //! # Replies that are lost, late or doubled
 //!
-//! A command is sent again if the connection broke before its reply came. Redis may then execute it twice, and long
-//! after the request has ended: **every command must be one that can be executed twice.**
+//! A command is sent again if the connection broke before its reply came. Redis may then execute it twice,
+//! and long after the request has ended: **every command must be one that can be executed twice.**
 //!
-//! Replies have no ids. After one too many or one too few, every caller would get the reply to another command, which
-//! may have the session of another user. So each command is followed by a `PING` with a number, and its reply is
-//! accepted only if that number follows it. Otherwise the connection is replaced.
+//! Replies have no ids. After one too many or one too few, every caller would get the reply to another
+//! command, which may have the session of another user. So each command is followed by a `PING` with a
+//! number, and its reply is accepted only if that number follows it. Otherwise the connection is replaced.
 //!
 //! # Errors and the log
 //!
-//! Callers get [`RedisUnavailable`] with its [`Cause`], which is a label of metrics. The reason is in the log, at most
-//! once in ten seconds, with the number of lines that were left out. No message contains the password, a key or a
-//! value: an error of Redis is reported by its code, because its message may repeat the command.
+//! Callers get [`RedisUnavailable`] with its [`Cause`], which is a label of metrics. The reason is in the
+//! log, at most once in ten seconds, with the number of lines that were left out. No message contains the
+//! password, a key or a value: an error of Redis is reported by its code, because its message may repeat the
+//! command.
 
 mod connection;
 mod connector;
@@ -123,7 +124,8 @@ impl Redis {
         })
     }
 
-    /// Checks that Redis responds. If it is not available yet, it may have been started at the same time: waits for it.
+    /// Checks that Redis responds. If it is not available yet, it may have been started at the same time:
+    /// waits for it.
     pub async fn check(&self) -> Result<(), CheckError> {
         let start = Instant::now();
         loop {

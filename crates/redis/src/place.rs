@@ -12,8 +12,8 @@ use std::{fmt, net::Ipv6Addr, str::FromStr};
 /// | `redis+cluster://host:port` | a cluster, by any of its nodes |
 /// | `redis+sentinel://host:port,host:port/primary` | the primary with this name, by any of these Sentinels |
 ///
-/// With `rediss` instead of `redis`, connections use TLS. A URL has no password and no database: these are settings
-/// of their own.
+/// With `rediss` instead of `redis`, connections use TLS. A URL has no password and no database: these are
+/// settings of their own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The nodes.
@@ -27,7 +27,8 @@ pub struct Place {
 pub enum Topology {
     /// One server.
     Server(Address),
-    /// A cluster, by the address of any node. All keys must have the same hash tag, so that one node has them all.
+    /// A cluster, by the address of any node. All keys must have the same hash tag, so that one node has them
+    /// all.
     Cluster(Address),
     /// A primary that Sentinels know.
     Sentinels {
