@@ -138,8 +138,8 @@ pub struct ProxyDeploymentOverrides {
 pub struct SessionStorage {
     /// Where sessions are stored. With more than one replica, choose redis.
     pub provider: SessionProvider,
-    /// The address of Redis, as host:port. Needed with provider redis. For TLS, rediss://host:port; for Sentinels,
-    /// redis+sentinel://host:port,host:port/primary; for a cluster, redis+cluster://host:port.
+    /// The address of Redis, as host:port. Needed with provider redis. For TLS, rediss://host:port; for
+    /// Sentinels, redis+sentinel://host:port,host:port/primary; for a cluster, redis+cluster://host:port.
     #[schemars(length(min = 1))]
     pub address: Option<String>,
     /// The number of the Redis database.

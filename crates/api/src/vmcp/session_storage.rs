@@ -18,8 +18,8 @@ use crate::{unset, workload::SessionProvider};
 pub struct SessionStorageConfig {
     /// Where sessions are stored.
     pub provider: SessionProvider,
-    /// The address of Redis, as host:port. Needed with provider redis. For TLS, rediss://host:port; for Sentinels,
-    /// redis+sentinel://host:port,host:port/primary; for a cluster, redis+cluster://host:port.
+    /// The address of Redis, as host:port. Needed with provider redis. For TLS, rediss://host:port; for
+    /// Sentinels, redis+sentinel://host:port,host:port/primary; for a cluster, redis+cluster://host:port.
     pub address: Option<String>,
     /// The number of the Redis database.
     #[schemars(range(min = 0), extend("default" = 0))]
