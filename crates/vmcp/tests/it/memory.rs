@@ -168,7 +168,8 @@ async fn an_input_schema_counts_once_by_what_its_tree_takes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn items_of_loops_count_by_what_they_take_while_the_loops_run() {
     let backend = Backend::start().await;
-    let looped = "compositeTools: [{name: flow, description: d, parameters: {type: object}, \
+    let looped = "compositeTools: [{name: flow, description: d, \
+                  parameters: {type: object, properties: {items: {type: string}}}, \
                   steps: [{id: s, type: forEach, collection: '{{.params.items}}', maxIterations: 1000, \
                   step: {id: i, tool: a_echo}}]}]\n";
     let server = Server::before(&[("a", &backend)], &format!("{TIMES}{looped}")).await;
