@@ -1,4 +1,4 @@
-//! A network before a Redis, which misbehaves as it is told to.
+//! A network in front of a Redis, which misbehaves on purpose.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -13,7 +13,7 @@ use tokio::{
 
 use crate::Redis;
 
-/// What becomes of the reply to a command that Redis has executed.
+/// A fault of one command.
 #[derive(Clone, Copy, Debug)]
 pub enum ReplyFault {
     /// The connection breaks instead.
@@ -22,6 +22,8 @@ pub enum ReplyFault {
     Doubled,
     /// It never comes, and the connection stays open.
     Withheld,
+    /// It is an error, as of a Redis without memory, and the command is not executed.
+    Refused,
 }
 
 type Faults = Arc<Mutex<Vec<(String, ReplyFault)>>>;
@@ -71,6 +73,10 @@ impl Drop for RedisNetwork {
     }
 }
 
+/// The ping that follows each command.
+const PING: &[u8] = b"*2\r\n$4\r\nPING\r\n";
+const OUT_OF_MEMORY: &[u8] = b"-OOM command not allowed when used memory > 'maxmemory'.\r\n";
+
 async fn carry(mut client: TcpStream, mut server: TcpStream, faults: Faults) {
     let (mut sent, mut reply) = (vec![0; 512 << 10], vec![0; 512 << 10]);
     let (mut due, mut again) = (None, Vec::new());
@@ -79,7 +85,13 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, faults: Faults) {
             length = client.read(&mut sent) => {
                 let Ok(length @ 1..) = length else { return };
                 due = due.or_else(|| fault_of(&sent[..length], &faults));
-                if server.write_all(&sent[..length]).await.is_err() { return }
+                let mut rest = &sent[..length];
+                if due.take_if(|fault| matches!(fault, ReplyFault::Refused)).is_some() {
+                    let second = rest.windows(PING.len()).position(|bytes| bytes == PING);
+                    rest = &rest[second.expect("a ping follows each command")..];
+                    if client.write_all(OUT_OF_MEMORY).await.is_err() { return }
+                }
+                if server.write_all(rest).await.is_err() { return }
             }
             length = server.read(&mut reply) => {
                 let Ok(length @ 1..) = length else { return };
@@ -89,7 +101,7 @@ async fn carry(mut client: TcpStream, mut server: TcpStream, faults: Faults) {
                     Some(ReplyFault::Lost) => return,
                     Some(ReplyFault::Withheld) => continue,
                     Some(ReplyFault::Doubled) => again = bytes.clone(),
-                    None => {}
+                    None | Some(ReplyFault::Refused) => {}
                 }
                 if client.write_all(&bytes).await.is_err() { return }
             }

@@ -105,6 +105,8 @@ pub(crate) const TAKE_TIME: Duration = Duration::from_secs(10);
 pub(crate) const TAKE_PAUSE: Duration = Duration::from_millis(500);
 /// The pause between looks at Redis for an answer that another replica has received.
 pub(crate) const ANSWER_PAUSE: Duration = Duration::from_millis(500);
+/// How long replicas recognize answers to a question that is closed.
+pub(crate) const ANSWERED_TIME: Duration = Duration::from_secs(60);
 /// How long a call waits for the user to connect an account on the page that was opened, and how often it looks.
 pub(crate) const CONNECT_TIME: Duration = Duration::from_secs(20);
 pub(crate) const CONNECT_PAUSE: Duration = Duration::from_millis(500);

@@ -8,6 +8,8 @@ use crate::http::Body;
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+/// When a service that is unavailable may be available again.
+const RETRY_AFTER_SECONDS: u64 = 2;
 
 /// The response to a rejected request. It is in a box because it is rare and large.
 pub type ErrorResponse = Box<Response<Body>>;
@@ -16,9 +18,12 @@ pub type ErrorResponse = Box<Response<Body>>;
 pub fn error(rejection: &Rejection, id: Option<Id<'_>>) -> Response<Body> {
     let status = StatusCode::from_u16(rejection.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let mut answer = json(status, rejection.body(id));
-    if let Rejection::RateLimited { retry_after_seconds } = rejection {
-        answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*retry_after_seconds));
-    }
+    let retry_after = match rejection {
+        Rejection::RateLimited { retry_after_seconds } => Some(*retry_after_seconds),
+        Rejection::Unavailable(_) => Some(RETRY_AFTER_SECONDS),
+        _ => None,
+    };
+    answer.headers_mut().extend(retry_after.map(|seconds| (header::RETRY_AFTER, HeaderValue::from(seconds))));
     answer
 }
 

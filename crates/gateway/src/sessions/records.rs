@@ -99,6 +99,11 @@ impl Records {
         Ok(put.is_some() || self.peek(id).await?.as_deref() == Some(record))
     }
 
+    /// Lets a record live for only this long, used or not.
+    pub async fn shorten(&self, id: &str, life: Duration) -> Result<(), RedisUnavailable> {
+        self.redis.query(cmd("PEXPIRE").arg(self.key(id)).arg(millis(life))).await
+    }
+
     /// A record, which does not count as a use.
     pub async fn peek(&self, id: &str) -> Result<Option<Vec<u8>>, RedisUnavailable> {
         self.redis.query(cmd("GET").arg(self.key(id))).await

@@ -34,6 +34,9 @@ use super::{
 };
 use crate::limits;
 
+/// Whose response is not awaited: it is of no interest.
+const PING: &[u8] = br#"{"jsonrpc":"2.0","id":"skep-ping","method":"ping"}"#;
+
 /// The stream of one session.
 pub(super) struct Stream {
     /// What no other stream has, at whatever replica.
@@ -278,9 +281,16 @@ impl Stream {
             return Err(BackendError::SessionLost);
         }
         let (mut inbox, body) = self.inbox(id, body);
-        let posting = (self.post)(caller.clone(), headers, body);
+        let posting = (self.post)(caller.clone(), headers.clone(), body);
         let sent = timeout(silence, inbox.send(posting)).await;
-        let sent = sent.unwrap_or(Err(BackendError::Timeout(silence)));
+        let mut sent = sent.unwrap_or(Err(BackendError::Timeout(silence)));
+        // Some servers use the status for other errors, and what they have processed must not be sent again.
+        if sent == Err(BackendError::SessionLost) && !self.has_ended() {
+            let ping = (self.post)(caller.clone(), headers, Bytes::from_static(PING));
+            let is_lost = timeout(silence, ping).await == Ok(Err(BackendError::SessionLost));
+            sent =
+                sent.map_err(|lost| if is_lost { lost } else { BackendError::Status(StatusCode::NOT_FOUND) });
+        }
         // One that was rejected gets no messages.
         if matches!(
             sent,

@@ -7,9 +7,10 @@ use skep_mcp::{
     Era, Revision,
     header::{MCP_METHOD, MCP_NAME, MCP_PROTOCOL_VERSION, MCP_SESSION_ID, encoded_name},
 };
+use tokio::sync::Semaphore;
 
 use super::{Capabilities, OutgoingRequest, http_sse, questions::Questions, request::Form};
-use crate::level::Level;
+use crate::{level::Level, limits};
 
 /// A session with a backend.
 #[derive(Debug)]
@@ -21,8 +22,10 @@ pub(crate) struct Link {
     pub(super) client: Arc<str>,
     /// The stream of all messages, of a backend that speaks HTTP+SSE.
     pub(super) stream: Option<http_sse::Stream>,
-    /// What the backend has requested of the client.
+    /// Requests of the backend to the client.
     pub(crate) questions: Questions,
+    /// Bounds the answers that are sent in place of the client.
+    pub(super) declining: Arc<Semaphore>,
     /// The lowest level of log messages that calls of clients of 2026-07-28 have had it send.
     level: Mutex<Option<Level>>,
 }
@@ -43,7 +46,8 @@ impl Link {
         stream: Option<http_sse::Stream>,
     ) -> Self {
         let (questions, level) = (Questions::default(), Mutex::default());
-        Self { revision, capabilities, session, client, stream, questions, level }
+        let declining = Arc::new(Semaphore::new(limits::INPUTS));
+        Self { revision, capabilities, session, client, stream, questions, declining, level }
     }
 
     /// One with a backend that has no sessions.

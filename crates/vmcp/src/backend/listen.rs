@@ -50,6 +50,10 @@ impl Backend {
         if response.status() == StatusCode::NOT_FOUND && link.session.is_some() {
             return Err(BackendError::SessionLost);
         }
+        // It may not have noticed yet that the last stream of the session has ended.
+        if response.status() == StatusCode::CONFLICT {
+            return Err(BackendError::Status(response.status()));
+        }
         let is_stream = response.status().is_success() && events::is_stream(response.headers());
         let events = || Events::new(response.into_body(), self.budget_of(caller));
         Ok(is_stream.then(|| Listening::Events(Box::new(events()))))

@@ -51,6 +51,7 @@ pub(crate) use link::{Link, Resumable};
 pub(crate) use listen::Interest;
 use messages::Head;
 pub(crate) use messages::{Listening, Messages, Place};
+pub(crate) use questions::Claim;
 pub(crate) use request::{Form, Rename, VERSION, request, unreserved};
 pub(crate) use result_type::ResultType;
 pub(crate) use send::{OutgoingRequest, is_for, rpc_error};

@@ -1,8 +1,9 @@
 //! Requests and notifications in a session with a backend.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
+use futures::{StreamExt, stream::FuturesUnordered};
 use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 use skep_gateway::sessions::is_lost;
@@ -12,6 +13,7 @@ use tracing::debug;
 use super::{
     Backend, BackendError, Caller, Link, Messages, ResultType, http_sse, messages::Head, request::request,
 };
+use crate::limits;
 
 /// A request as a backend gets it.
 #[derive(Clone, Debug)]
@@ -114,11 +116,18 @@ impl Backend {
         caller: &Caller,
         messages: &mut Messages,
     ) -> Result<String, BackendError> {
+        let mut declining = FuturesUnordered::new();
         loop {
-            let message = match link {
-                Some(link) => self.next(link, caller, messages, self.timeout).await?,
-                // There is no session yet in which it could be continued.
-                None => messages.next(self.timeout).await?.ok_or(BackendError::Broken)?,
+            let next = async {
+                match link {
+                    Some(link) => self.next(link, caller, messages, self.timeout).await,
+                    // There is no session yet in which it could be continued.
+                    None => messages.next(self.timeout).await?.ok_or(BackendError::Broken),
+                }
+            };
+            let message = tokio::select! {
+                Some(()) = declining.next() => continue,
+                message = next, if declining.len() < limits::INPUTS => message?,
             };
             let envelope = Envelope::parse(&message).map_err(|_| BackendError::Malformed)?;
             match (envelope.message(), link) {
@@ -134,15 +143,33 @@ impl Backend {
                         Outcome::Error(error) => Err(rpc_error(error)),
                     };
                 }
-                (Message::Request { .. }, Some(link)) => self.decline(link, caller, &envelope).await,
+                (Message::Request { .. }, Some(link)) => {
+                    let answer = declined(&envelope);
+                    declining.extend(answer.map(|answer| self.respond(link, caller, answer)));
+                }
                 _ => {}
             }
         }
     }
 
-    /// Answers a request of the backend in place of the client.
-    pub(crate) async fn decline(&self, link: &Link, caller: &Caller, envelope: &Envelope<'_>) {
+    /// Answers a request of the backend in place of the client, while other messages are read. A backend that leaves too many answers
+    /// waiting is waited for.
+    pub(crate) async fn decline(
+        self: &Arc<Self>,
+        link: &Arc<Link>,
+        caller: &Caller,
+        envelope: &Envelope<'_>,
+    ) {
         let Some(answer) = declined(envelope) else { return };
+        let Ok(permit) = link.declining.clone().acquire_owned().await else { return };
+        let (backend, link, caller) = (self.clone(), link.clone(), caller.clone());
+        tokio::spawn(async move {
+            backend.respond(&link, &caller, answer).await;
+            drop(permit);
+        });
+    }
+
+    async fn respond(&self, link: &Link, caller: &Caller, answer: Bytes) {
         if let Err(error) = self.notify(link, caller, answer).await {
             debug!(backend = &*self.name, %error, "failed to respond to a backend");
         }

@@ -3,6 +3,7 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use bytes::Bytes;
 use skep_mcp::{Edits, Envelope, Json, Method, Object, Raw};
+use uuid::Uuid;
 
 use crate::{
     backend::{Backend, Link, unreserved},
@@ -85,41 +86,47 @@ pub(super) fn capability(method: Method) -> Option<&'static str> {
     }
 }
 
-/// The id of a backend's request for the client, from which any replica knows where the response belongs.
-pub(super) fn request_id(backend: &Backend, link: &Link, id: &str) -> String {
+/// The id of a backend's request for the client, from which any replica knows where the response belongs. No two requests have the
+/// same one, whatever ids the backend gives them.
+pub(super) fn request_id(backend: &Backend, link: &Link, id: &str, number: Uuid) -> String {
     let [backend, id] = [&*backend.name, id].map(|text| URL_SAFE_NO_PAD.encode(text));
+    let number = number.simple();
     match link.stream() {
         // Each replica has another stream, where a backend may use the same ids.
-        Some(stream) => format!("{backend}.{id}.{stream}"),
-        None => format!("{backend}.{id}"),
+        Some(stream) => format!("{backend}.{id}.{number}.{stream}"),
+        None => format!("{backend}.{id}.{number}"),
     }
 }
 
-/// What such an id says.
+/// The parts of such an id.
 pub(super) struct RequestId<'a> {
     pub(super) backend: String,
     /// The id that the backend gave it, as it is spelled.
     pub(super) id: String,
+    /// The number of the question.
+    pub(super) number: Uuid,
     /// The stream that it came on, of a backend with HTTP+SSE.
     pub(super) stream: Option<&'a str>,
 }
 
 impl<'a> RequestId<'a> {
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let mut parts = text.splitn(3, '.');
+        let mut parts = text.splitn(4, '.');
         let mut decoded = || String::from_utf8(URL_SAFE_NO_PAD.decode(parts.next()?).ok()?).ok();
         let (backend, id) = (decoded()?, decoded()?);
-        Some(Self { backend, id, stream: parts.next() })
+        let number = Uuid::try_parse(parts.next()?).ok()?;
+        Some(Self { backend, id, number, stream: parts.next() })
     }
 }
 
 /// The notification that a backend no longer waits for a response, to the client that has its request.
 pub(super) fn withdrawn(envelope: &Envelope<'_>, backend: &Backend, link: &Link) -> Option<Bytes> {
     let id = envelope.params()?.get("requestId")?;
-    let was_asked = link.questions.end(id.as_str());
-    let known = request_id(backend, link, id.as_str());
+    let number = link.questions.number(id.as_str())?;
+    link.questions.end(number);
+    let known = request_id(backend, link, id.as_str(), number);
     let edits = Edits::of(envelope.bytes()).replace(id, Json::Text(&known));
-    edits.bytes().ok().map(Bytes::from).filter(|_| was_asked)
+    edits.bytes().ok().map(Bytes::from)
 }
 
 /// The request with another id.

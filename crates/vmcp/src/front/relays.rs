@@ -11,7 +11,7 @@ use super::{
     AbortOnDrop, Front,
     announce::Listener,
     from_backend::{for_client, for_session, readdressed, retagged, withdrawn},
-    question::Question,
+    questions::Question,
 };
 use crate::{
     backend::{Backend, BackendError, Interest, Link, Place},
@@ -20,10 +20,22 @@ use crate::{
 };
 
 impl Front {
-    /// Relays what all backends send by themselves in the sessions of a client, until the handle is dropped.
-    pub(super) fn relay_all(self: &Arc<Self>, listener: &Arc<Listener>) -> AbortOnDrop {
+    /// Relays what all backends send by themselves in the sessions of a client, until its stream has ended or the handle is dropped.
+    pub(super) fn relay_all(
+        self: &Arc<Self>,
+        listener: &Arc<Listener>,
+        ended: impl Future<Output = ()> + Send + 'static,
+    ) -> AbortOnDrop {
         let (front, listener) = (self.clone(), listener.clone());
-        AbortOnDrop(tokio::spawn(async move { front.run_relays(&listener).await }).abort_handle())
+        let relays = tokio::spawn(async move {
+            // A backend may have one stream for each session.
+            let _turn = listener.session.relaying.lock().await;
+            tokio::select! {
+                () = front.run_relays(&listener) => {}
+                () = ended => {}
+            }
+        });
+        AbortOnDrop(relays.abort_handle())
     }
 
     async fn run_relays(self: &Arc<Self>, listener: &Arc<Listener>) {
@@ -140,11 +152,12 @@ impl Front {
                 message.into_iter().for_each(|message| session.send(message));
             }
             Message::Request { id, .. }
-                if for_session(&envelope, session) && link.questions.ask(&envelope) =>
+                if for_session(&envelope, session)
+                    && let Some(number) = link.questions.ask(&envelope) =>
             {
                 let (caller, id) = (&listener.caller, id.raw().as_str());
-                let asked = Question { session, backend, link, caller, id };
-                let id = asked.announced(self.kept.as_ref()).await;
+                let question = Question { session, backend, link, caller, id, number };
+                let id = question.announce(self.kept.as_ref()).await;
                 readdressed(&envelope, &id).into_iter().for_each(|message| session.send(message));
             }
             Message::Request { .. } => backend.decline(link, &listener.caller, &envelope).await,

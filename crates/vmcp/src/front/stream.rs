@@ -4,9 +4,9 @@ use std::{collections::VecDeque, sync::Arc};
 
 use bytes::Bytes;
 use futures::{Stream, StreamExt, future::BoxFuture, stream};
-use http::{Response, StatusCode};
+use http::Response;
 use skep_gateway::{
-    http::{Body, BodyError, events, response},
+    http::{Body, BodyError, events},
     message::Exchange,
     sessions::Memory,
 };
@@ -76,7 +76,7 @@ enum Happened {
 }
 
 impl Front {
-    /// Opens the stream of a session.
+    /// Opens the stream of a session, in place of one that it has: its connection may be dead without a sign.
     pub(super) async fn listen(self: &Arc<Self>, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let session = match self.session(exchange).await {
             Ok(session) => session,
@@ -85,9 +85,7 @@ impl Front {
         if let Some(resumed) = self.resume_stream(exchange, &session).await {
             return Ok(resumed);
         }
-        let Some(queue) = session.outbox.open() else {
-            return Ok(response::text(StatusCode::CONFLICT, "the session has a stream\n"));
-        };
+        let queue = session.outbox.open();
         let listener =
             Listener { session, caller: self.caller(exchange), filters: self.chain.list_filters(exchange) };
         let id = exchange.headers.get(MCP_SESSION_ID).and_then(|id| id.to_str().ok()).unwrap_or_default();
@@ -109,7 +107,7 @@ impl Front {
             front: self.clone(),
             sessions,
             id,
-            _relays: self.relay_all(&listener),
+            _relays: self.relay_all(&listener, queue.ended()),
             listener,
             subscription,
             queue,
@@ -184,7 +182,8 @@ impl Listening {
                 Happened::Change => self.announce(),
                 Happened::Announced(messages) => {
                     self.announcing = None;
-                    messages.into_iter().for_each(|message| self.put(message));
+                    // Another stream may take over from here.
+                    messages.into_iter().for_each(|message| self.listener.session.send(message));
                 }
                 Happened::Message(Some(message)) => self.put(message),
                 Happened::Message(None) => {

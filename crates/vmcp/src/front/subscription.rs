@@ -47,9 +47,10 @@ impl Front {
         };
         let (id, session) = (SessionId::random(), self.new_session(client));
         let put = self.stateless.put(id.as_str(), Known(session.clone()), request.exchange.peer.ip());
-        let (Ok(()), Some(queue)) = (put, session.outbox.open()) else {
+        if put.is_err() {
             return RpcError::internal("there are too many streams").response(request.id, request.era);
-        };
+        }
+        let queue = session.outbox.open();
         self.views.catalog(&session, &request.caller).await;
         let is_wanted = |name: &str| wanted.get(name).is_some_and(|wanted| wanted.as_str() == "true");
         let subscription = Subscription {

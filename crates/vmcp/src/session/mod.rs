@@ -41,6 +41,8 @@ pub(crate) struct ClientSession {
     pub(crate) links: Links,
     /// Its stream of messages that belong to no request.
     pub(crate) outbox: Outbox,
+    /// Held by the stream that relays what backends send by themselves.
+    pub(crate) relaying: tokio::sync::Mutex<()>,
     /// What it subscribes to has changed.
     pub(crate) subscribed: Notify,
     /// What backends offer this caller may have changed.
@@ -169,6 +171,7 @@ impl ClientSession {
             capabilities: capabilities.clone(),
             links: Links::new(capabilities, era, shared, ended),
             outbox: Outbox::default(),
+            relaying: tokio::sync::Mutex::default(),
             subscribed: Notify::new(),
             lists_changed: Notify::new(),
             state: Mutex::default(),

@@ -152,6 +152,30 @@ async fn a_cancellation_reaches_a_backend_from_another_replica() {
 }
 
 #[tokio::test]
+async fn an_id_cancelled_at_another_replica_is_not_reused_at_the_backend() {
+    let (redis, backend) = (Redis::start().await, Scripted::start(Speaks::Legacy).await);
+    let storage = format!("sessionStorage: {{provider: redis, address: \"{}\"}}\n", redis.address());
+    let urls = [("a", backend.url())];
+    let first = Server::with_urls(&urls, &storage, None).await;
+    let second = Server::with_urls(&urls, &storage, None).await;
+    let client = first.client().await;
+    let other = client.at(second.address);
+    let script = async {
+        let cancelled = backend.next("tools/call").await;
+        cancel(&other).await;
+        is_told(&backend, &cancelled).await;
+        let again = async {
+            let call = backend.next("tools/call").await;
+            assert_ne!(call.message["id"], cancelled.message["id"]);
+            call.result(json!({"content": []}));
+        };
+        tokio::join!(other.request("tools/call", params()), again);
+        cancelled.result(json!({"content": []}));
+    };
+    tokio::join!(client.request("tools/call", params()), script);
+}
+
+#[tokio::test]
 async fn an_id_that_a_client_uses_again_for_another_call_is_another_one_at_the_backend() {
     let (redis, backend) = (Redis::start().await, Scripted::start(Speaks::Legacy).await);
     let storage = format!(

@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use http::Method;
 use serde_json::{Value, json};
-use skep_testkit::Redis;
+use skep_testkit::{Redis, RedisNetwork, ReplyFault};
+use tokio::time::timeout;
 
 use crate::{
     Server,
@@ -30,8 +31,13 @@ fn done() -> Value {
 }
 
 async fn answer(client: &Client, question: &Value) {
+    assert_eq!(try_answer(client, question).await, 202);
+}
+
+/// Answers a question, and returns the status of the response.
+async fn try_answer(client: &Client, question: &Value) -> u16 {
     let response = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
-    assert_eq!(client.send(Method::POST, Some(&response)).await.status(), 202);
+    client.send(Method::POST, Some(&response)).await.status().as_u16()
 }
 
 /// A server, and a client that has a session at the backend.
@@ -161,10 +167,148 @@ async fn a_backend_that_always_has_a_question_does_not_hold_its_call_for_ever() 
 /// Two replicas that share their sessions.
 async fn replicas(backend: &Scripted, transport: &str) -> (Redis, [Server; 2]) {
     let redis = Redis::start().await;
-    let more = format!("{TIMES}sessionStorage: {{provider: redis, address: \"{}\"}}\n", redis.address());
+    let address = redis.address();
+    let servers = [replica(backend, transport, &address).await, replica(backend, transport, &address).await];
+    (redis, servers)
+}
+
+/// A replica with its sessions in the Redis at this address.
+async fn replica(backend: &Scripted, transport: &str, redis: &str) -> Server {
+    let more = format!("{TIMES}sessionStorage: {{provider: redis, address: \"{redis}\"}}\n");
     let config = Server::config(&[("a", backend.url())], &more).replace("streamable-http", transport);
-    let [first, second] = [Server::of(&config, None, None).await, Server::of(&config, None, None).await];
-    (redis, [first, second])
+    Server::of(&config, None, None).await
+}
+
+#[tokio::test]
+async fn redis_faults_lose_no_answer() {
+    // A backend may use an id again.
+    for fault in [ReplyFault::Refused, ReplyFault::Withheld] {
+        let (redis, backend) = (Redis::start().await, Scripted::start(Speaks::Legacy).await);
+        let network = RedisNetwork::before(&redis).await;
+        let first = replica(&backend, "streamable-http", &network.address()).await;
+        let second = replica(&backend, "streamable-http", &redis.address()).await;
+        let client = Client::start(first.address, json!({"elicitation": {}})).await;
+        let other = client.at(second.address);
+        network.fail(":question:", fault);
+        let script = async {
+            let call = backend.next("tools/call").await;
+            for _ in 0..2 {
+                call.send(question("e1"));
+                assert_eq!(backend.next("").await.message["id"], "e1");
+            }
+            call.result(done());
+        };
+        let called = async {
+            let mut events = client.open("tools/call", params()).await;
+            for _ in 0..2 {
+                let question = events.next().await.unwrap();
+                answer(&other, &question).await;
+            }
+            events.next().await.unwrap()
+        };
+        let (response, ()) = tokio::join!(called, script);
+        assert_eq!(text(&response), ("done", false), "{fault:?}");
+        assert!(network.has_failed(), "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_can_send_an_answer_again_that_the_backend_rejected() {
+    let backend = Scripted::start(Speaks::LegacyHoldingAnswers).await;
+    let (_redis, [first, second]) = replicas(&backend, "streamable-http").await;
+    let client = Client::start(first.address, json!({"elicitation": {}})).await;
+    for at in [first.address, second.address] {
+        let script = async {
+            let call = backend.next("tools/call").await;
+            call.send(question("e1"));
+            backend.next("").await.reject(500);
+            assert_eq!(backend.next("").await.message["id"], "e1");
+            call.result(done());
+        };
+        let called = async {
+            let mut events = client.open("tools/call", params()).await;
+            let question = events.next().await.unwrap();
+            let answering = client.at(at);
+            assert_eq!(try_answer(&answering, &question).await, 502);
+            answer(&answering, &question).await;
+            events.next().await.unwrap()
+        };
+        let (response, ()) = tokio::join!(called, script);
+        assert_eq!(text(&response), ("done", false));
+    }
+}
+
+#[tokio::test]
+async fn simultaneous_answers_at_two_replicas_reach_the_backend_once() {
+    let backend = Scripted::start(Speaks::LegacyHoldingAnswers).await;
+    let (_redis, [first, second]) = replicas(&backend, "streamable-http").await;
+    let client = Client::start(first.address, json!({"elicitation": {}})).await;
+    let other = client.at(second.address);
+    let script = async {
+        let call = backend.next("tools/call").await;
+        for id in ["e1", "e2"] {
+            call.send(question(id));
+            assert_eq!(backend.next("").await.message["id"], id, "each answer comes once");
+        }
+        call.result(done());
+    };
+    let called = async {
+        let mut events = client.open("tools/call", params()).await;
+        for _ in 0..2 {
+            let question = events.next().await.unwrap();
+            tokio::join!(answer(&client, &question), answer(&other, &question));
+        }
+        events.next().await.unwrap()
+    };
+    let (response, ()) = tokio::join!(called, script);
+    assert_eq!(text(&response), ("done", false));
+}
+
+#[tokio::test]
+async fn a_backend_that_ignores_a_pong_delays_no_message() {
+    let backend = Scripted::start(Speaks::LegacyHoldingAnswers).await;
+    let server = Server::with_urls(&[("a", backend.url())], "", None).await;
+    let client = Client::start(server.address, json!({"elicitation": {}})).await;
+    let ping = || json!({"jsonrpc": "2.0", "id": "p", "method": "ping"});
+    let script = async {
+        let call = backend.next("tools/call").await;
+        let session = call.session().to_owned();
+        call.send(ping());
+        let pong = backend.next("").await;
+        call.result(done());
+        (session, pong)
+    };
+    let called = async { tokio::join!(client.call("a_ask"), script) };
+    let (response, (session, _pong)) = timeout(SOON, called).await.unwrap();
+    assert_eq!(text(&response), ("done", false));
+    let mut heard = client.listen().await;
+    let stream = stream_of(&backend, &session).await;
+    stream.send(ping());
+    let _pong = backend.next("").await;
+    stream.send(question("e1"));
+    let question = timeout(SOON, heard.next()).await.unwrap().unwrap();
+    assert_eq!(question["method"], "elicitation/create");
+}
+
+/// Less than the time of a backend.
+const SOON: Duration = Duration::from_secs(15);
+
+#[tokio::test]
+async fn a_call_whose_own_status_is_404_runs_once_over_http_sse() {
+    let backend = Scripted::start(Speaks::Servlet).await;
+    let config = Server::config(&[("a", backend.url())], "").replace("streamable-http", "sse");
+    let server = Server::of(&config, None, None).await;
+    let client = server.client().await;
+    let script = async {
+        backend.next("tools/call").await.reject(404);
+        drop(backend.next("ping").await);
+        backend.next("tools/call").await
+    };
+    let response = tokio::select! {
+        response = client.call("a_ask") => response,
+        _again = script => panic!("the tool runs again"),
+    };
+    assert_eq!(text(&response), ("backend a: it responded with HTTP 404", true));
 }
 
 #[tokio::test]
@@ -188,7 +332,7 @@ async fn an_answer_that_comes_to_another_replica_reaches_the_backend_and_ends_th
             let question = events.next().await.unwrap();
             if speaks == Speaks::Sse {
                 // It has no session at this backend, so nothing is sent there.
-                answer(&stranger, &question).await;
+                assert_eq!(try_answer(&stranger, &question).await, 400);
             }
             answer(&other, &question).await;
             answer(&other, &question).await;

@@ -38,6 +38,8 @@ pub(crate) enum Speaks {
     Sse,
     /// The same, and it responds to a request as such only when the test drops it, as a servlet does that has completed it.
     Servlet,
+    /// Streamable HTTP, and it responds to an answer of the client only when the test drops it, or rejects it.
+    LegacyHoldingAnswers,
 }
 
 impl Speaks {
@@ -64,7 +66,7 @@ pub(crate) struct Received {
     pub(crate) message: Value,
     pub(crate) headers: HeaderMap,
     respond: mpsc::UnboundedSender<String>,
-    _held: oneshot::Sender<()>,
+    status: oneshot::Sender<u16>,
 }
 
 impl Received {
@@ -81,6 +83,11 @@ impl Received {
     /// The session that it was sent in.
     pub(crate) fn session(&self) -> &str {
         self.headers["mcp-session-id"].to_str().unwrap()
+    }
+
+    /// Responds with this status to a request that is held.
+    pub(crate) fn reject(self, status: u16) {
+        self.status.send(status).unwrap();
     }
 
     /// Ends the stream of the response without one. Returns the message.
@@ -206,10 +213,16 @@ async fn respond(request: Request<Incoming>, shared: Arc<Shared>) -> Result<Repl
         }
         None => {
             let is_stream = has_response || head.method == Method::GET;
-            let (_held, released) = oneshot::channel();
-            shared.sender.send(Received { message, headers: head.headers, respond: events, _held }).ok();
-            if speaks == Speaks::Servlet && has_response {
-                released.await.ok();
+            let (chosen, chosen_status) = oneshot::channel();
+            let received = Received { message, headers: head.headers, respond: events, status: chosen };
+            let is_held = match speaks {
+                Speaks::Servlet => has_response,
+                Speaks::LegacyHoldingAnswers => received.message.get("method").is_none(),
+                _ => false,
+            };
+            shared.sender.send(received).ok();
+            if is_held && let Ok(chosen) = chosen_status.await {
+                return Ok(status(chosen));
             }
             if !is_stream {
                 return Ok(status(202));

@@ -1,7 +1,10 @@
 //! What backends send by themselves: it reaches a client for as long as that listens, whatever happens to streams and sessions.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 use skep_testkit::Redis;
+use tokio::time::timeout;
 
 use crate::{
     Server,
@@ -45,6 +48,29 @@ async fn a_client_that_only_opens_its_stream_at_another_replica_hears_of_updates
     let mut events = client.at(second.address).listen().await;
     update(&backend, &session).await;
     assert_eq!(events.next().await, Some(updated()));
+}
+
+#[tokio::test]
+async fn a_new_stream_of_a_session_takes_the_place_of_the_last() {
+    let backend = Backend::start().await;
+    backend.allow_streams();
+    let server = Server::before(&[("a", &backend)], "").await;
+    let client = server.client().await;
+    let session = session(&client).await;
+    subscribe(&client).await;
+    let mut silent = client.listen().await;
+    update(&backend, &session).await;
+    assert_eq!(silent.next().await, Some(updated()));
+    let mut events = client.listen().await;
+    assert_eq!(silent.next().await, None);
+    // The stream of the backend may be that of the last one for a moment.
+    let heard = loop {
+        update(&backend, &session).await;
+        if let Ok(heard) = timeout(Duration::from_millis(100), events.next()).await {
+            break heard;
+        }
+    };
+    assert_eq!(heard, Some(updated()));
 }
 
 #[tokio::test]

@@ -233,7 +233,7 @@ async fn a_workflow_goes_on_if_replies_of_redis_about_it_are_lost() {
         let client = Client::start(first.address, capable()).await;
         let mut events = client.open("tools/call", call()).await;
         let answer = response(&question(&mut events).await);
-        network.fail(PASS_ON, ReplyFault::Lost);
+        network.fail(PASS_ON, fault);
         let other = client.at(second.address);
         assert_eq!(other.send(Method::POST, Some(&answer)).await.status(), StatusCode::ACCEPTED);
         let result = events.next().await.unwrap();

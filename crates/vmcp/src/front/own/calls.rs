@@ -350,12 +350,12 @@ impl Calls {
             let elsewhere = async {
                 match elicitation.runs {
                     Some(runs) => runs.answer(&elicitation.id).await,
-                    None => std::future::pending().await,
+                    None => None,
                 }
             };
             let message = tokio::select! {
                 message = reply.message() => message.ok_or_else(|| failed("the session has ended"))?,
-                message = elsewhere => message,
+                Some(message) = elsewhere => message,
             };
             withdrawal.is_answered = true;
             result_of(&message, trees)?

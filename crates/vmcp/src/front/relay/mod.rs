@@ -16,6 +16,7 @@ use skep_gateway::{body::CountedBytes, http::Body};
 use skep_mcp::{Envelope, Era, Message, Method, Outcome, SessionId, sse};
 use tokio::time::{Instant, timeout};
 use tracing::debug;
+use uuid::Uuid;
 
 use super::{
     ClientRequest, Front, Sender,
@@ -24,7 +25,7 @@ use super::{
     from_backend::{for_client, for_session, readdressed, retagged, with_token, withdrawn},
     measured::Measured,
     own::progress_token,
-    question::Question,
+    questions::Question,
     rpc::{self, RpcError},
     running::Running,
     stream::kept_alive,
@@ -93,13 +94,13 @@ pub(super) struct Sent {
 /// The requests of a backend that belong to one request of the client: they end with it.
 struct Asked {
     link: Arc<Link>,
-    ids: Vec<Box<str>>,
+    numbers: Vec<Uuid>,
 }
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        for id in &self.ids {
-            self.link.questions.end(id);
+        for number in &self.numbers {
+            self.link.questions.end(*number);
         }
     }
 }
@@ -126,7 +127,7 @@ impl Relay {
         let messages = std::mem::replace(&mut sent.messages, Messages::Whole(None));
         let left = backend.request_time();
         let token = progress_token(&request.envelope).map(Box::<str>::from);
-        let asked = Asked { link: sent.link.clone(), ids: Vec::new() };
+        let asked = Asked { link: sent.link.clone(), numbers: Vec::new() };
         let may_wait = request.era == Era::Modern && sent.link.revision.era() == Era::Legacy;
         Self {
             server: server.name.clone(),
@@ -261,18 +262,19 @@ impl Relay {
                 Ok(BackendRequest::new(&envelope, &message).map(Step::NeedsInput))
             }
             Message::Request { id, .. }
-                if for_session(&envelope, &self.session) && self.sent.link.questions.ask(&envelope) =>
+                if for_session(&envelope, &self.session)
+                    && let Some(number) = self.sent.link.questions.ask(&envelope) =>
             {
-                let id = id.raw().as_str();
-                self.asked.ids.push(id.into());
-                let asked = Question {
+                self.asked.numbers.push(number);
+                let question = Question {
                     session: &self.session,
                     backend: &self.backend,
                     link: &self.sent.link,
                     caller: &self.caller,
-                    id,
+                    id: id.raw().as_str(),
+                    number,
                 };
-                let id = asked.announced(self.kept.as_ref()).await;
+                let id = question.announce(self.kept.as_ref()).await;
                 Ok(readdressed(&envelope, &id).map(|bytes| Step::Message(message.remade(bytes))))
             }
             Message::Request { .. } => {

@@ -17,6 +17,7 @@ use uuid::Uuid;
 
 use super::{quota::Quota, sealed_records::SealedRecords};
 use crate::{
+    backend::Claim,
     front::own::{NoTree, Trees},
     limits,
     session::ClientSession,
@@ -27,7 +28,7 @@ pub(crate) struct KeptRuns {
     runs: SealedRecords,
     /// The sessions of older clients that have a question, of a workflow or of a backend, by its id.
     questions: SealedRecords,
-    /// Answers that came to another replica than the one that waits, by the ids of their questions.
+    /// Answers that came to another replica than the one that waits, or who sends them, by the ids of their questions.
     answers: SealedRecords,
     quota: Quota,
 }
@@ -37,10 +38,17 @@ pub(crate) struct KeptRuns {
 pub(in crate::front) enum PassedOn {
     /// The replica that waits gets it.
     Yes,
+    /// The question has an answer.
+    Answered,
     /// No question of this session waits for it.
     NoQuestion,
     TooLarge,
 }
+
+/// The start of a record in place of an answer: a replica is sending it to the backend.
+const SENDING: &str = "sending ";
+/// A record in place of an answer: the backend has it, or no longer waits for it.
+const DELIVERED: &str = "delivered";
 
 /// One of them.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -173,20 +181,49 @@ impl KeptRuns {
         self.questions.put(question, session, limits::INPUT_TIME).await
     }
 
-    /// The question has its answer.
+    /// Closes a question, which has its answer or expects none any more. For a while, replicas still recognize late answers.
     pub(in crate::front) async fn close_question(&self, question: &str) {
         self.questions.remove(question).await;
-        self.answers.remove(question).await;
+        self.answers.retire(question, DELIVERED, limits::ANSWERED_TIME).await;
     }
 
-    /// Waits for an answer that another replica receives.
-    pub(in crate::front) async fn answer(&self, question: &str) -> Bytes {
+    /// Waits for an answer that another replica receives. None if that replica has sent it to the backend.
+    pub(in crate::front) async fn answer(&self, question: &str) -> Option<Bytes> {
         loop {
             sleep(limits::ANSWER_PAUSE).await;
-            if let Ok(Some(answer)) = self.answers.find(question).await {
-                return answer.into();
+            match self.answers.find(question).await {
+                Ok(Some(record)) if record == DELIVERED => return None,
+                Ok(Some(record)) if !record.starts_with(SENDING) => return Some(record.into()),
+                _ => {}
             }
         }
+    }
+
+    /// Claims the answer to a question of a backend, for at most this long. A claim ends with [`deliver`](Self::deliver) or
+    /// [`release`](Self::release).
+    pub(in crate::front) async fn claim(
+        &self,
+        question: &str,
+        life: Duration,
+    ) -> Result<Claim, RedisUnavailable> {
+        if self.questions.find(question).await?.is_none() {
+            let is_answered = self.answers.find(question).await?.is_some();
+            return Ok(if is_answered { Claim::Refused } else { Claim::NoQuestion });
+        }
+        // No two claims are the same record.
+        let record = format!("{SENDING}{}", Uuid::new_v4());
+        let is_first = self.answers.put_new(question, &record, life).await?;
+        Ok(if is_first { Claim::Granted } else { Claim::Refused })
+    }
+
+    /// Records that the backend has the answer.
+    pub(in crate::front) async fn deliver(&self, question: &str) {
+        self.answers.put(question, DELIVERED, limits::INPUT_TIME).await;
+    }
+
+    /// Gives up a claim: the answer may be sent again, by any replica.
+    pub(in crate::front) async fn release(&self, question: &str) {
+        self.answers.remove(question).await;
     }
 
     /// Passes an answer on to the replica that waits for it, if a question of this session does.
@@ -197,6 +234,9 @@ impl KeptRuns {
         answer: &[u8],
     ) -> Result<PassedOn, RedisUnavailable> {
         let session_of_question = self.questions.find(question).await?;
+        if session_of_question.is_none() && self.answers.find(question).await?.is_some() {
+            return Ok(PassedOn::Answered);
+        }
         let Some(answer) = std::str::from_utf8(answer).ok().filter(|_| {
             session_of_question.is_some() && session_of_question.as_deref() == session.links.shared()
         }) else {
@@ -206,6 +246,6 @@ impl KeptRuns {
             return Ok(PassedOn::TooLarge);
         }
         let is_first = self.answers.put_new(question, answer, limits::INPUT_TIME).await?;
-        Ok(if is_first { PassedOn::Yes } else { PassedOn::NoQuestion })
+        Ok(if is_first { PassedOn::Yes } else { PassedOn::Answered })
     }
 }

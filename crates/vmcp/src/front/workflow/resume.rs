@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use http::{HeaderValue, Response, header};
+use http::Response;
 use skep_gateway::{
     http::{Body, events, response},
     message::Exchange,
@@ -31,8 +31,6 @@ use crate::{
 
 /// The header of a client that opens a stream again.
 const LAST_EVENT_ID: &str = "last-event-id";
-/// When Redis may be available again.
-const RETRY_AFTER: HeaderValue = HeaderValue::from_static("2");
 const CHANGED: &str = "the tool has changed while the workflow waited: call it again";
 const STORE: &str = "session store";
 const NO_MEMORY: &str = "there is no memory for the workflow now: send the request again";
@@ -88,11 +86,7 @@ impl Front {
         let runs = self.kept.as_ref()?;
         let state = exchange.headers.get(LAST_EVENT_ID)?.to_str().ok()?;
         // Another stream would be silent about the call.
-        let unavailable = |what| {
-            let mut response = response::error(&Rejection::Unavailable(what), None);
-            response.headers_mut().insert(header::RETRY_AFTER, RETRY_AFTER);
-            Some(response)
-        };
+        let unavailable = |what| Some(response::error(&Rejection::Unavailable(what), None));
         let trees = self.trees(exchange);
         let found = match runs.find(state, session, &trees).await {
             Ok(found) => found,

@@ -4,6 +4,9 @@ use std::{sync::Arc, time::Duration};
 
 use skep_auth::Seal;
 use skep_gateway::sessions::{Records, RedisUnavailable};
+use tokio::time::{Instant, sleep};
+
+use crate::limits;
 
 /// Records of one kind. Each is encrypted for its own place.
 pub(super) struct SealedRecords {
@@ -25,16 +28,29 @@ impl SealedRecords {
         }
     }
 
-    /// The same, unless there is another one. Returns whether it is this one that is there.
+    /// Adds a record that lives for this long, unless there is another one. Returns whether it is this one that is there. As it may be
+    /// there although the reply was lost, this is tried for a while.
     pub(super) async fn put_new(
         &self,
         id: &str,
         value: &str,
         life: Duration,
     ) -> Result<bool, RedisUnavailable> {
-        match self.seal.seal(&self.place(id), value) {
-            Some(sealed) => self.records.put_new_for(id, sealed.as_bytes(), life).await,
-            None => Ok(false),
+        let Some(sealed) = self.seal.seal(&self.place(id), value) else { return Ok(false) };
+        let until = Instant::now() + limits::TAKE_TIME;
+        loop {
+            match self.records.put_new_for(id, sealed.as_bytes(), life).await {
+                Err(_) if Instant::now() < until => sleep(limits::TAKE_PAUSE).await,
+                put => return put,
+            }
+        }
+    }
+
+    /// Lets a record live for only this long, or adds this one if there is none. If that fails, it expires later.
+    pub(super) async fn retire(&self, id: &str, value: &str, life: Duration) {
+        let Some(sealed) = self.seal.seal(&self.place(id), value) else { return };
+        if let Ok(false) = self.records.put_new_for(id, sealed.as_bytes(), life).await {
+            self.records.shorten(id, life).await.ok();
         }
     }
 

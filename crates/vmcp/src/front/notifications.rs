@@ -14,7 +14,7 @@ use skep_mcp::{Edits, Envelope, Era, Id, Json, Message, Method, Raw, Rejection};
 use super::{
     Front,
     from_backend::RequestId,
-    question::place,
+    questions::{ClientAnswer, Undelivered},
     subscribe::report,
     workflow::{PassedOn, QUESTION},
 };
@@ -24,7 +24,7 @@ use crate::{
     session::{Cancelled, ClientSession},
 };
 
-/// The code of JSON-RPC for what is no valid request.
+/// The code of JSON-RPC for an invalid request.
 const INVALID_REQUEST: i64 = -32600;
 
 impl Front {
@@ -54,8 +54,8 @@ impl Front {
         response::empty(StatusCode::ACCEPTED)
     }
 
-    /// Returns a response to whom it is for: a call that waits for it here, or the backend whose request it was. Another
-    /// replica may have relayed that.
+    /// Returns a response to the call that waits for it, or to the backend whose request it answers. Another replica may have that
+    /// call, or have relayed that request.
     async fn return_response(
         &self,
         session: &ClientSession,
@@ -72,33 +72,19 @@ impl Front {
             let passed_on = self.pass_answer_on(session, &id_text, envelope.bytes()).await;
             return rejection(passed_on).unwrap_or(accepted);
         }
-        let Some(asked) = RequestId::parse(&id_text) else { return accepted };
-        let (Some(backend), Some(original)) = (self.views.backend(&asked.backend), Raw::spelled(&asked.id))
+        let Some(id_parts) = RequestId::parse(&id_text) else { return accepted };
+        let (Some(backend), Some(original)) =
+            (self.views.backend(&id_parts.backend), Raw::spelled(&id_parts.id))
         else {
             return accepted;
         };
         let edits = Edits::of(envelope.bytes()).replace(id.raw(), Json::Raw(original));
-        let Ok(answer) = edits.bytes() else { return accepted };
-        let here = session.links.opened(&backend.name);
-        let here = here.filter(|link| link.stream() == asked.stream && link.questions.end(&asked.id));
-        if let Some(link) = here {
-            report(&backend, backend.notify(&link, caller, answer.into()).await);
-            return accepted;
-        }
-        let Some(shared) = session.links.shared() else { return accepted };
-        // Any replica can respond to a backend that has sessions. The one that waits only learns that it was done.
-        let is_passed_on = asked.stream.is_some();
-        let passed_on = if is_passed_on { &*answer } else { b"{}" };
-        match self.pass_answer_on(session, &place(shared, &id_text), passed_on).await {
-            // It was answered already.
-            Ok(PassedOn::NoQuestion) => accepted,
-            passed_on if is_passed_on => rejection(passed_on).unwrap_or(accepted),
-            _ => {
-                if let Some(link) = session.links.existing(&backend, caller).await {
-                    report(&backend, backend.notify(&link, caller, answer.into()).await);
-                }
-                accepted
-            }
+        let Ok(message) = edits.bytes() else { return accepted };
+        let (public, message) = (&*id_text, message.into());
+        let answer = ClientAnswer { session, backend, caller, public, id: id_parts, message };
+        match self.answer_backend(answer).await {
+            Ok(()) => accepted,
+            Err(error) => error.response(),
         }
     }
 
@@ -137,6 +123,10 @@ impl Front {
             return;
         }
         let Some(there) = session.links.shared_id(id.as_str()) else { return };
+        // The client may use the id again before the replica that has the request stores that.
+        if session.give_up(id.as_str(), &there) {
+            self.store(session).await;
+        }
         let backends = self.views.backends();
         join_all(backends.values().map(async |backend| {
             if let Some(link) = session.links.existing(backend, caller).await
@@ -161,23 +151,41 @@ impl Front {
     }
 }
 
-/// The response to an answer that nobody gets.
+/// The response to an answer that no workflow gets.
 fn rejection(passed_on: Result<PassedOn, RedisUnavailable>) -> Option<Response<Body>> {
-    let rejected = |status, message: &str| {
-        let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
-        Some(response::json(status, error.to_string()))
-    };
     match passed_on {
         Ok(PassedOn::Yes) => None,
-        Ok(PassedOn::NoQuestion) => rejected(
+        Ok(PassedOn::Answered | PassedOn::NoQuestion) => Some(rejected(
             StatusCode::BAD_REQUEST,
             "no workflow waits for this answer: it was answered, its time has passed, or the server of the \
                  question has ended; call the tool again",
-        ),
-        Ok(PassedOn::TooLarge) => {
-            let limit = limits::KEPT_RUN >> 10;
-            rejected(StatusCode::PAYLOAD_TOO_LARGE, &format!("an answer may have {limit} KiB"))
-        }
-        Err(_) => Some(response::error(&Rejection::Unavailable("session store"), None)),
+        )),
+        Ok(PassedOn::TooLarge) => Some(Undelivered::TooLarge.response()),
+        Err(_) => Some(Undelivered::Unavailable.response()),
     }
+}
+
+impl Undelivered {
+    fn response(&self) -> Response<Body> {
+        match self {
+            Self::NoQuestion => rejected(
+                StatusCode::BAD_REQUEST,
+                "no backend waits for this answer: its time has passed, or the request that needed it has ended",
+            ),
+            Self::TooLarge => {
+                let limit = limits::KEPT_RUN >> 10;
+                rejected(StatusCode::PAYLOAD_TOO_LARGE, &format!("an answer may have {limit} KiB"))
+            }
+            Self::Unavailable => response::error(&Rejection::Unavailable("session store"), None),
+            Self::Backend(backend, error) => rejected(
+                StatusCode::BAD_GATEWAY,
+                &format!("backend {backend} did not accept the answer: {error}: send it again"),
+            ),
+        }
+    }
+}
+
+fn rejected(status: StatusCode, message: &str) -> Response<Body> {
+    let error = json!({"jsonrpc": "2.0", "error": {"code": INVALID_REQUEST, "message": message}});
+    response::json(status, error.to_string())
 }
