@@ -3,12 +3,12 @@
 //! skep accepts watchers in a cluster only, by keys of its API server. So the benchmark runs the same proxy itself, with the keys of
 //! its own issuer.
 
-use std::{fs, net::SocketAddr, path::Path, sync::Arc, thread};
+use std::{fs, net::SocketAddr, path::Path, thread};
 
 use anyhow::{Context, Result, anyhow, ensure};
 use serde_json::json;
 use skep_config::{RunConfig, calls, run_config::Oidc};
-use skep_proxy::{CallsPage, Proxy, Workers, limits, serve};
+use skep_proxy::{CallsPage, Configured, Extras, Proxy, Workers, limits, serve};
 use skep_testkit::IdentityProvider;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy, sink},
@@ -36,11 +36,14 @@ fn serve_proxy(file: &Path, issuer: &str) -> Result<()> {
         insecure_allow_http: true,
         ..Oidc::default()
     };
-    let proxy = Arc::new(Proxy::new(&config)?.with_calls_page(CallsPage::new(READER, &oidc)?));
+    let proxy = Proxy::new(Configured {
+        config: &config,
+        extras: Extras::default().with_calls_page(CallsPage::new(READER, &oidc)?),
+    })?;
     let workers = Workers::beside_this_thread()?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
         let listener = TcpListener::bind((config.host.as_str(), config.port)).await?;
-        Ok(serve(listener, proxy, workers, std::future::pending()).await?)
+        Ok(serve(listener, proxy.endpoint(), workers, std::future::pending()).await?)
     })
 }
 

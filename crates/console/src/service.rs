@@ -128,7 +128,7 @@ impl Service for Console {
         }
     }
 
-    fn is_leaving(&self) -> bool {
+    fn is_draining(&self) -> bool {
         *self.is_closing.borrow()
     }
 

@@ -1,18 +1,20 @@
 //! What every MCP endpoint of skep shares, the proxy in front of one server as well as a virtual server of many.
 //!
-//! A request comes in through [`http::serve`], which accepts connections, limits them and logs each request. It is read
-//! once, as bytes, into an [`Exchange`](message::Exchange), and passes through the [`Chain`](middleware::Chain) of
-//! middlewares, each of which lets it pass, changes it or responds to it. What is behind the chain is not known here:
-//! [`outbound`] has the connections to it, [`sessions`] which of its sessions a client uses.
+//! A request comes in through [`http::serve`], which accepts connections, limits them and logs each request. An
+//! [`Endpoint`](endpoint::Endpoint) reads it once, as bytes, into an [`Exchange`](message::Exchange), and passes it through
+//! the [`Chain`](middleware::Chain) of middlewares, each of which lets it pass, changes it or responds to it. Then the
+//! [`Upstream`](endpoint::Upstream) of the program responds: [`outbound`] has its connections to servers, and [`sessions`]
+//! the sessions of clients there.
 //!
-//! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`; `aws`, `identity`,
-//! `session_redis` and `sessions` next to them.
+//! Folders build on each other in this order: `body`, `outbound`, `http`, `message`, `middleware`, `endpoint`. `aws`,
+//! `identity`, `session_redis` and `sessions` are next to them.
 
 mod administration;
 mod authorization_server;
 pub mod aws;
 pub mod body;
 mod context;
+pub mod endpoint;
 mod faults;
 pub mod headers;
 pub mod http;

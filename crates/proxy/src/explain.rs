@@ -4,10 +4,7 @@ use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_gateway::middleware::{Caller, Explanation, explain, explain_list};
 
-use crate::{
-    ConfigError,
-    front::{context, middlewares},
-};
+use crate::{ConfigError, middlewares::middlewares, proxy::context};
 
 /// What each middleware of a proxy decides about a request, up to the first that rejects it.
 pub async fn explain_request(

@@ -22,7 +22,7 @@ use crate::limits;
 
 /// Whether a server is available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum Availability {
     /// It is available.
     Up,
     /// It is not, with the reason.
@@ -47,8 +47,8 @@ impl Health {
     }
 
     /// Whether the proxy is not ready because its server is in this condition.
-    pub(crate) fn waits(&self, condition: Condition) -> bool {
-        matches!(condition, Condition::Down(_))
+    pub(crate) fn waits(&self, condition: Availability) -> bool {
+        matches!(condition, Availability::Down(_))
             && self.is_starting()
             && !self.is_first.load(Ordering::Relaxed)
     }
@@ -58,7 +58,12 @@ impl Health {
         !self.started.load(Ordering::Relaxed) && self.began.elapsed() < limits::START_TIME
     }
 
-    pub(crate) fn respond(&self, method: &Method, transport: &str, condition: Condition) -> Response<Body> {
+    pub(crate) fn respond(
+        &self,
+        method: &Method,
+        transport: &str,
+        condition: Availability,
+    ) -> Response<Body> {
         if method != Method::GET {
             return response::empty(StatusCode::METHOD_NOT_ALLOWED);
         }
@@ -66,12 +71,12 @@ impl Health {
         let mut health = json!({"status": "healthy", "timestamp": now, "transport": transport});
         let mut status = StatusCode::OK;
         match condition {
-            Condition::Unchecked => {}
-            Condition::Up => {
+            Availability::Unchecked => {}
+            Availability::Up => {
                 self.started.store(true, Ordering::Relaxed);
                 health["mcp"] = json!({"available": true, "last_checked": now});
             }
-            Condition::Down(reason) => {
+            Availability::Down(reason) => {
                 if self.waits(condition) {
                     status = StatusCode::SERVICE_UNAVAILABLE;
                 }
@@ -89,22 +94,22 @@ mod tests {
 
     use super::*;
 
-    fn status(health: &Health, condition: Condition) -> u16 {
+    fn status(health: &Health, condition: Availability) -> u16 {
         health.respond(&Method::GET, "sse", condition).status().as_u16()
     }
 
     #[test]
     fn a_proxy_is_ready_when_its_server_has_been_available_or_takes_too_long() {
         let health = Health::new(Arc::default());
-        assert_eq!(status(&health, Condition::Down("it starts")), 503);
+        assert_eq!(status(&health, Availability::Down("it starts")), 503);
         health.is_first.store(true, Ordering::Relaxed);
-        assert_eq!(status(&health, Condition::Down("it starts")), 200, "no other proxy could serve");
+        assert_eq!(status(&health, Availability::Down("it starts")), 200, "no other proxy could serve");
         health.is_first.store(false, Ordering::Relaxed);
-        assert_eq!(status(&health, Condition::Up), 200);
-        assert_eq!(status(&health, Condition::Down("it has ended")), 200);
+        assert_eq!(status(&health, Availability::Up), 200);
+        assert_eq!(status(&health, Availability::Down("it has ended")), 200);
         let long_ago = Instant::now().checked_sub(limits::START_TIME + Duration::from_secs(1)).unwrap();
         let slow = Health { began: long_ago, ..Health::new(Arc::default()) };
-        assert_eq!(status(&slow, Condition::Down("its image is large")), 200);
-        assert_eq!(status(&Health::new(Arc::default()), Condition::Unchecked), 200);
+        assert_eq!(status(&slow, Availability::Down("its image is large")), 200);
+        assert_eq!(status(&Health::new(Arc::default()), Availability::Unchecked), 200);
     }
 }

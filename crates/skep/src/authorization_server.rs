@@ -1,6 +1,7 @@
 //! The authorization server of a proxy or a virtual server, in the same process.
 
 use std::{
+    collections::BTreeMap,
     fs,
     net::IpAddr,
     path::Path,
@@ -22,8 +23,9 @@ use skep_authserver::{
 };
 use skep_config::{FieldError, RunConfig, field::joined, paths::VMCP_AUTH_SERVER_FILE as FILE};
 use skep_proxy::{
-    Administration, AdministrationError, AdministrationRequest, AuthorizationServer, Connection,
-    ConnectionSource, Connections, OauthEvent, OauthObserver, ProviderTokenError, Which,
+    Administration, AdministrationError, AdministrationPage, AdministrationRequest, AuthorizationServer,
+    CallsPage, Connection, ConnectionSource, Connections, Extras, OauthEvent, OauthObserver,
+    ProviderTokenError, Which,
 };
 use tracing::{info, warn};
 
@@ -32,6 +34,27 @@ use crate::manifests::located;
 /// The first and the longest pause between checks.
 const RETRY_FIRST: Duration = Duration::from_secs(2);
 const RETRY_LAST: Duration = Duration::from_secs(30);
+
+/// The parts that a pod adds to the endpoint of an object: a page for the console of the cluster, if the operator has named
+/// one, and endpoints for administrators of the authorization server, if there is one.
+pub(crate) fn pod_extras(
+    variables: &BTreeMap<String, String>,
+    kind: &str,
+    name: &str,
+    server: Option<&Arc<Embedded>>,
+) -> Extras {
+    let administration =
+        server.cloned().and_then(|server| AdministrationPage::in_a_pod(variables, kind, name, server));
+    let extras = Extras {
+        authorization_server: server.cloned().map(|server| server as _),
+        administration: administration.map(Arc::new),
+        ..Extras::default()
+    };
+    match CallsPage::in_a_pod(variables, kind, name) {
+        Some(page) => extras.with_calls_page(page),
+        None => extras,
+    }
+}
 
 /// An authorization server, as a proxy or virtual server sees it.
 pub(crate) struct Embedded {

@@ -12,8 +12,7 @@ use std::{
 use anyhow::{Context, anyhow, bail};
 use skep_config::env as names;
 use skep_proxy::{
-    AdministrationPage, CallsPage, Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load,
-    request_time,
+    Configured, Overrides, Proxy, REQUEST_TIMEOUT, Workers, limits, load, request_time,
     runtime::kubernetes::{Readiness, Reporter, Starting},
     search, serve,
 };
@@ -21,7 +20,7 @@ use tokio::net::TcpListener;
 use tracing::info;
 
 use crate::{
-    authorization_server::Embedded,
+    authorization_server::{Embedded, pod_extras},
     logs,
     signals::{IN_A_POD, drain, shutdown_signal},
     start_up::release_code_afterwards,
@@ -87,33 +86,22 @@ fn run_proxy(args: Args) -> anyhow::Result<()> {
         let in_cluster = config.remote_url.is_empty() && in_a_cluster(&overrides.env);
         let server = in_cluster.then(|| Starting::new(&config));
         let issuer = Embedded::of(&config)?;
-        let configured =
-            Configured { config: &config, authorization_server: issuer.clone().map(|one| one as _) };
+        let kind = if config.remote_url.is_empty() { "MCPServer" } else { "MCPRemoteProxy" };
+        let extras = pod_extras(&overrides.env, kind, &config.name, issuer.as_ref());
+        let configured = Configured { config: &config, extras };
         let proxy = match &server {
-            Some(server) => Proxy::before(configured, server, time)?,
+            Some(server) => Proxy::in_cluster(configured, server, time)?,
             None => Proxy::new(configured)?,
         };
-        let kind = if config.remote_url.is_empty() { "MCPServer" } else { "MCPRemoteProxy" };
-        let proxy = match CallsPage::in_a_pod(&overrides.env, kind, &config.name) {
-            Some(page) => proxy.with_calls_page(page),
-            None => proxy,
-        };
-        let administration = issuer
-            .clone()
-            .and_then(|issuer| AdministrationPage::in_a_pod(&overrides.env, kind, &config.name, issuer));
-        let proxy = Arc::new(match administration {
-            Some(page) => proxy.with_administration(page),
-            None => proxy,
-        });
         let reporter = overrides.env.contains_key(IN_A_POD).then(|| Reporter::new(&config, &overrides.env));
         let restarts = server.as_ref().map(Starting::readiness);
         info!(name = config.name, address = %listener.local_addr()?, "serving");
         release_code_afterwards();
         // It responds from here on, and requests wait for the server.
         let mut end: anyhow::Result<()> = Ok(());
-        serve(listener, proxy.clone(), workers, async {
+        serve(listener, proxy.endpoint(), workers, async {
             tokio::select! {
-                () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.leave()) => {}
+                () = drain(shutdown, overrides.env.contains_key(IN_A_POD), || proxy.drain()) => {}
                 Err(error) = check(&proxy, issuer.as_ref()) => end = Err(error),
                 () = report(reporter, &proxy, restarts) => {}
                 // Without its server, the proxy has no purpose.

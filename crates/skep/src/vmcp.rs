@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use clap::{Subcommand, value_parser};
 use skep_api::vmcp::OutgoingAuth;
 use skep_config::env as names;
-use skep_vmcp::{AdministrationPage, CallsPage, Cluster, Listen, Settings, Workers, serve};
+use skep_vmcp::{Cluster, Extras, Listen, Settings, Workers, serve};
 use tokio::net::TcpListener;
 use tracing::info;
 
@@ -16,7 +16,7 @@ use init::Init;
 
 use crate::{
     agent,
-    authorization_server::Embedded,
+    authorization_server::{Embedded, pod_extras},
     logs,
     manifests::located,
     signals::{IN_A_POD, drain, shutdown_signal},
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             logs::init(logs::debug(args.debug));
             let listen =
                 Listen { host: options.host.clone(), session_life: life, audits: options.enable_audit };
-            let settings = with_session_secret(with_pages(settings, server.as_ref()))?;
+            let settings = with_session_secret(with_pages(settings, server.as_ref())?)?;
             serve_until_stopped(settings, server.as_ref(), &listen, options.port)
         }
     }
@@ -106,35 +106,25 @@ fn serve_until_stopped(
             server.check().await?;
         }
         let cluster = cluster(settings.is_discovered())?;
-        let server = Arc::new(settings.server(listen, cluster)?);
+        let server = settings.server(listen, cluster)?;
         server.check().await?;
         info!(address = %listener.local_addr()?, "serving");
         release_code_afterwards();
         let in_a_pod = env::var_os(IN_A_POD).is_some();
-        let stop = drain(shutdown, in_a_pod, || server.leave());
-        Ok(serve(listener, server.clone(), workers, stop).await?)
+        let stop = drain(shutdown, in_a_pod, || server.drain());
+        Ok(serve(listener, server.endpoint(), workers, stop).await?)
     })
 }
 
-/// The settings with a page for the console of the cluster, if the operator has named one, and with endpoints for administrators of the
-/// authorization server, if there is one.
-fn with_pages(settings: Settings, server: Option<&Arc<Embedded>>) -> Settings {
-    const KIND: &str = "VirtualMCPServer";
-    let Ok(name) = env::var(names::VMCP_NAME) else { return settings };
+/// The settings with the pages for the console of the cluster and for administrators, in a pod that the operator has
+/// started.
+fn with_pages(settings: Settings, server: Option<&Arc<Embedded>>) -> anyhow::Result<Settings> {
+    let Ok(name) = env::var(names::VMCP_NAME) else { return Ok(settings) };
     let variables = env::vars_os();
     let variables =
         variables.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-    let variables = variables.collect();
-    let settings = match CallsPage::in_a_pod(&variables, KIND, &name) {
-        Some(page) => settings.with_calls_page(page),
-        None => settings,
-    };
-    let administered =
-        server.cloned().and_then(|server| AdministrationPage::in_a_pod(&variables, KIND, &name, server));
-    match administered {
-        Some(page) => settings.with_administration(page),
-        None => settings,
-    }
+    let extras = pod_extras(&variables.collect(), "VirtualMCPServer", &name, server);
+    Ok(settings.with_extras(extras)?)
 }
 
 /// The settings with the secret that all replicas have, if there is one.
@@ -166,7 +156,8 @@ fn settings(args: &Args) -> anyhow::Result<(Settings, Option<Arc<Embedded>>)> {
     let settings = Settings::parse(&text).map_err(|errors| located(file, &text, &errors));
     match (settings, Embedded::beside(file)) {
         (Ok(settings), Ok(Some(server))) => {
-            Ok((settings.with_authorization_server(server.clone())?, Some(server)))
+            let extras = Extras { authorization_server: Some(server.clone()), ..Extras::default() };
+            Ok((settings.with_extras(extras)?, Some(server)))
         }
         (Ok(settings), Ok(None)) => Ok((settings, None)),
         (settings, server) => {

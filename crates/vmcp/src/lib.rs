@@ -32,6 +32,7 @@ pub use front::VirtualServer;
 pub use skep_gateway::{
     AdministrationPage, AuthorizationServer, ConfigError, ConnectionSource, Connections, ProviderTokenError,
     Workers,
+    endpoint::Extras,
     http::serve,
     middleware::{CallLog, Caller, CallsPage, Explanation, Outcome},
 };

@@ -40,7 +40,7 @@ pub async fn respond(
         }
     };
     response.headers_mut().insert(REQUEST_ID, id);
-    if framing != Framing::Plain || service.is_leaving() {
+    if framing != Framing::Plain || service.is_draining() {
         response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     let Some(line) = line else { return response };

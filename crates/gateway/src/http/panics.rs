@@ -40,7 +40,7 @@ impl Service for Fragile {
         }
     }
 
-    fn is_leaving(&self) -> bool {
+    fn is_draining(&self) -> bool {
         false
     }
 

@@ -32,9 +32,9 @@ pub trait Service: Send + Sync + 'static {
     ) -> impl Future<Output = Response<Body>> + Send;
 
     /// Whether clients are to use another connection for their next request.
-    fn is_leaving(&self) -> bool;
+    fn is_draining(&self) -> bool;
 
-    /// Does what is to be done beside requests, until it is stopped. It is called again after a panic.
+    /// Does the work that no request waits for, until it is stopped. It is called again after a panic.
     fn run(&self) -> impl Future<Output = ()> + Send;
 
     /// Ends the streams of clients that only listen. Requests in flight are completed.
@@ -135,7 +135,7 @@ pub async fn serve_within<S: Service>(
     }
     let stopped = Instant::now();
     // A client whose connection is accepted last must not lose its request.
-    while service.is_leaving()
+    while service.is_draining()
         && stopped.elapsed() < limits::LATE_TIME
         && let Ok(accepted) = tokio::time::timeout(limits::QUIET_TIME, accept(&listener)).await
     {
@@ -202,7 +202,7 @@ mod tests {
             response::text(StatusCode::OK, "served")
         }
 
-        fn is_leaving(&self) -> bool {
+        fn is_draining(&self) -> bool {
             true
         }
 

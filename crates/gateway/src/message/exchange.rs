@@ -46,37 +46,71 @@ pub struct Exchange {
     pub peer: SocketAddr,
     /// The message that the body holds, if it holds one.
     pub message: Option<ParsedMessage>,
-    /// The caller, once it is known.
-    pub identity: Option<Arc<Identity>>,
-    /// The caller with the claims of an identity provider, where policies are about these.
-    pub principal: Option<Arc<Identity>>,
+    /// Its sender.
+    pub caller: Caller,
+    /// The reason why it is processed.
+    pub origin: Origin,
     /// The backend that it was sent to, where there are several.
     pub backend: OnceLock<Arc<str>>,
-    /// What is measured of it, if anything is.
+    /// Its measurements, if anything is measured.
     pub metrics: Option<Arc<dyn RequestMetrics>>,
-    /// What the caller authenticates with, where a middleware has replaced it.
-    pub authorization: Option<HeaderValue>,
     /// The middleware that rejected it, by its type.
     pub rejected_by: Option<&'static str>,
-    /// Signs other requests that are sent for this one.
-    pub signer: Option<Arc<dyn SignRequest>>,
     /// The hints of the tool that it calls, where the endpoint knows them.
     pub hints: Option<ToolHints>,
     /// The id of its entry in the audit log, once it is needed.
     audit_id: OnceLock<Uuid>,
-    /// The call that it is a part of, if a tool of the endpoint makes it.
-    pub part_of: Option<PartOf>,
-    /// The workflow that makes it, where policies see that instead of the caller.
-    pub workflow: Option<Arc<Identity>>,
 }
 
-/// A call of a tool that makes other calls.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartOf {
+/// The sender of a request, with its credentials.
+#[derive(Clone, Default)]
+pub struct Caller {
+    /// The identity, once it is known.
+    pub identity: Option<Arc<Identity>>,
+    /// The identity with the claims of an identity provider, where policies are about these.
+    pub principal: Option<Arc<Identity>>,
+    /// The credential of the caller, where a middleware has replaced it.
+    pub authorization: Option<HeaderValue>,
+    /// Signs other requests that are sent for this one.
+    pub signer: Option<Arc<dyn SignRequest>>,
+}
+
+/// The reason why a request is processed.
+#[derive(Clone, Debug, Default)]
+pub enum Origin {
+    /// A client sent it.
+    #[default]
+    Client,
+    /// A client sent it inside a call of a tool of the endpoint.
+    Unwrapped,
+    /// A tool of the endpoint makes it.
+    Part(Part),
+}
+
+impl Origin {
+    /// Whether a client sent the request inside a call of a tool of the endpoint.
+    pub fn is_unwrapped(&self) -> bool {
+        matches!(self, Self::Unwrapped)
+    }
+
+    /// The workflow that makes the request, where policies see that instead of the caller.
+    pub fn workflow(&self) -> Option<&Arc<Identity>> {
+        match self {
+            Self::Part(part) => part.workflow.as_ref(),
+            Self::Client | Self::Unwrapped => None,
+        }
+    }
+}
+
+/// A tool call that makes other calls.
+#[derive(Clone, Debug)]
+pub struct Part {
     /// The tool.
     pub tool: Arc<str>,
-    /// The id of its entry in the audit log.
+    /// The id of the entry of its call in the audit log.
     pub audit_id: Uuid,
+    /// The workflow that runs, where policies see that instead of the caller.
+    pub workflow: Option<Arc<Identity>>,
 }
 
 /// Signs requests for the server.
@@ -93,28 +127,40 @@ pub trait SignRequest: Send + Sync {
 impl Exchange {
     /// A request whose body has not been read yet.
     pub fn new(head: Parts, peer: SocketAddr, budget: &Budget) -> Self {
+        let path = head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/"));
+        Self::with((head.method, path, head.headers), budget.share(), peer)
+    }
+
+    /// A request of which only the head is known.
+    fn with(
+        (method, path, headers): (Method, PathAndQuery, HeaderMap),
+        share: Share,
+        peer: SocketAddr,
+    ) -> Self {
         Self {
             started: Instant::now(),
-            method: head.method,
-            path: head.uri.path_and_query().cloned().unwrap_or_else(|| PathAndQuery::from_static("/")),
-            headers: head.headers,
+            method,
+            path,
+            headers,
             body: Bytes::new(),
             is_changed: false,
-            share: budget.share(),
+            share,
             peer,
             message: None,
-            identity: None,
-            principal: None,
+            caller: Caller::default(),
+            origin: Origin::Client,
             backend: OnceLock::new(),
             metrics: None,
-            authorization: None,
             rejected_by: None,
-            signer: None,
             hints: None,
             audit_id: OnceLock::new(),
-            part_of: None,
-            workflow: None,
         }
+    }
+
+    /// Another request to the same path.
+    fn another(&self, headers: HeaderMap, body: Bytes, message: ParsedMessage) -> Self {
+        let head = (Method::POST, self.path.clone(), headers);
+        Self { body, message: Some(message), ..Self::with(head, self.share.another(), self.peer) }
     }
 
     /// The id that a response must carry.
@@ -135,12 +181,12 @@ impl Exchange {
 
     /// Whose session a request of this caller may use.
     pub fn owner(&self) -> Owner {
-        Owner::of(self.identity.as_deref())
+        Owner::of(self.caller.identity.as_deref())
     }
 
     /// Whose memory it takes.
     pub fn holder(&self) -> Holder {
-        Holder::of(self.identity.as_deref(), self.peer.ip())
+        Holder::of(self.caller.identity.as_deref(), self.peer.ip())
     }
 
     /// The memory for what is kept because of it after it has ended, or until its client reads it: the caller's part.
@@ -201,7 +247,7 @@ impl Exchange {
         for name in [&MCP_SESSION_ID, &MCP_METHOD, &MCP_NAME] {
             headers.remove(name);
         }
-        if let Some(authorization) = &self.authorization {
+        if let Some(authorization) = &self.caller.authorization {
             headers.insert(header::AUTHORIZATION, authorization.clone());
         }
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -210,28 +256,7 @@ impl Exchange {
         if !message.is_initialize() || message.id.is_none() || message.era != Era::Legacy {
             return Err(Rejection::Session);
         }
-        Ok(Self {
-            started: Instant::now(),
-            method: Method::POST,
-            path: self.path.clone(),
-            headers,
-            body,
-            is_changed: false,
-            share: self.share.another(),
-            peer: self.peer,
-            message: Some(message),
-            identity: None,
-            principal: None,
-            backend: OnceLock::new(),
-            metrics: None,
-            authorization: None,
-            rejected_by: None,
-            signer: None,
-            hints: None,
-            audit_id: OnceLock::new(),
-            part_of: None,
-            workflow: None,
-        })
+        Ok(self.another(headers, body, message))
     }
 
     /// A call of a tool that is made for this request and its caller, which is known.
@@ -245,28 +270,7 @@ impl Exchange {
             headers.insert(&MCP_NAME, name);
         }
         let message = ParsedMessage::of(&headers, &body)?;
-        Ok(Self {
-            started: Instant::now(),
-            method: Method::POST,
-            path: self.path.clone(),
-            headers,
-            body,
-            is_changed: false,
-            share: self.share.another(),
-            peer: self.peer,
-            message: Some(message),
-            identity: self.identity.clone(),
-            principal: self.principal.clone(),
-            backend: OnceLock::new(),
-            metrics: None,
-            authorization: self.authorization.clone(),
-            rejected_by: None,
-            signer: self.signer.clone(),
-            hints: None,
-            audit_id: OnceLock::new(),
-            part_of: None,
-            workflow: None,
-        })
+        Ok(Self { caller: self.caller.clone(), ..self.another(headers, body, message) })
     }
 
     /// Replaces the message, and parses the new one like the first.

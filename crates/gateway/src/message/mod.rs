@@ -6,7 +6,7 @@ mod metrics;
 mod parsed;
 mod read;
 
-pub use exchange::{Exchange, PartOf, SignRequest};
+pub use exchange::{Caller, Exchange, Origin, Part, SignRequest};
 pub use filter::{Filters, ListFilters, MessageFilter, filter};
 pub use metrics::{Checked, Decision, RateLimited, RequestMetrics, Scope};
 pub use parsed::ParsedMessage;

@@ -24,7 +24,7 @@ pub async fn read(
     body_limit: usize,
     parse: impl FnOnce(&HeaderMap, &Bytes) -> Result<ParsedMessage, Rejection>,
 ) -> Result<(), ErrorResponse> {
-    let (identity, peer) = (exchange.identity.as_deref(), exchange.peer.ip());
+    let (identity, peer) = (exchange.caller.identity.as_deref(), exchange.peer.ip());
     let holder = || Some(Holder::of(identity, peer));
     let reading = body::read_counted_of(incoming, body_limit, &mut exchange.share, holder);
     let body = match in_time(reading).await {

@@ -40,7 +40,7 @@ impl Authentication {
         };
         let resource = ProtectedResource::new(oidc, context.server);
         // Where this process issues tokens, no others are accepted: the end of a session is known of its own alone.
-        if let Some(server) = context.authorization_server.clone() {
+        if let Some(server) = context.extras.authorization_server.clone() {
             if !oidc.accepts_issuer(server.issuer()) {
                 return Err(ConfigError::new(format!(
                     "auth: oidc_config: Issuer must be that of the authorization server of this proxy, {}",
@@ -83,7 +83,7 @@ impl Authentication {
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        exchange.identity = Some(match self {
+        exchange.caller.identity = Some(match self {
             Self::Local(identity) => identity.clone(),
             Self::Tokens { authenticator, resource, own } => {
                 let identity = authenticator.identity(&exchange.headers).await;

@@ -67,7 +67,7 @@ impl AwsSts {
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         let reject = |error| Box::new(rejected(error));
-        let identity = exchange.identity.clone().ok_or_else(|| reject(SigningError::NoToken))?;
+        let identity = exchange.caller.identity.clone().ok_or_else(|| reject(SigningError::NoToken))?;
         let token = match &self.provider {
             Some(provider) => provider.of(&identity, exchange).await?,
             None => {
@@ -77,10 +77,10 @@ impl AwsSts {
         };
         let credentials = self.place.signer.credentials(&identity, &token).await.map_err(reject)?;
         let signing = Signing { credentials, place: self.place.clone() };
-        exchange.authorization = exchange.headers.get(header::AUTHORIZATION).cloned();
+        exchange.caller.authorization = exchange.headers.get(header::AUTHORIZATION).cloned();
         let requested = (&exchange.method, &exchange.path);
         signing.sign(requested, &mut exchange.headers, &exchange.body).map_err(reject)?;
-        exchange.signer = Some(Arc::new(signing));
+        exchange.caller.signer = Some(Arc::new(signing));
         Ok(())
     }
 }

@@ -5,10 +5,11 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{CallLog, Middleware, OauthEvent, Telemetry, Tools, calls::Calls, type_name};
+use super::{Middleware, OauthEvent, Telemetry, Tools, calls::Calls, type_name};
 use crate::{
-    AuthorizationServer, ConfigError,
+    ConfigError,
     body::Budget,
+    endpoint::Extras,
     http::{Body, ErrorResponse, events, response},
     identity::Identity,
     limits,
@@ -67,8 +68,8 @@ pub struct ChainContext<'a> {
     pub own_tools: &'a [&'a str],
     /// Who callers are where they need not authenticate.
     pub unauthenticated: Identity,
-    /// The authorization server in this process.
-    pub authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    /// The parts that the program adds to the endpoint.
+    pub extras: Extras,
     /// The sessions of clients, where the endpoint keeps them with the requests that started them.
     pub sessions: Option<Sessions>,
 }
@@ -89,7 +90,11 @@ impl Chain {
             let named = |middleware| Named { type_: type_name(config), middleware };
             middlewares.extend(Middleware::new(config, oidc, context)?.map(named));
         }
-        if let Some(server) = &context.authorization_server {
+        let Extras { authorization_server, call_log, .. } = &context.extras;
+        if let (Some(log), Some(server)) = (call_log, authorization_server) {
+            log.set_connection_source(server.clone());
+        }
+        if let Some(server) = authorization_server {
             let audits: Vec<_> = middlewares
                 .iter()
                 .filter_map(|middleware: &Named| match &middleware.middleware {
@@ -105,14 +110,9 @@ impl Chain {
         Ok(Self {
             reads_responses: middlewares.iter().any(|middleware| middleware.reads_responses()),
             middlewares,
-            calls: None,
+            calls: call_log.clone().map(Calls),
             body_limit: body_limit.unwrap_or(limits::REQUEST_BODY),
         })
-    }
-
-    /// Records calls in this log.
-    pub fn record_calls(&mut self, log: Arc<CallLog>) {
-        self.calls = Some(Calls(log));
     }
 
     /// The largest body of a request.
@@ -204,7 +204,7 @@ impl Chain {
     pub async fn prepare(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
         for middleware in &self.middlewares {
             match &middleware.middleware {
-                Middleware::AwsSts(signer) if exchange.identity.is_some() => {
+                Middleware::AwsSts(signer) if exchange.caller.identity.is_some() => {
                     Box::pin(signer.request(exchange)).await?;
                 }
                 Middleware::HeaderForward(headers) => headers.add(exchange),
@@ -242,7 +242,7 @@ impl Chain {
     /// that is one of this process: a revoked caller must not listen for ever. The client connects again, with a new token.
     fn while_authenticated(&self, exchange: &Exchange, response: Response<Body>) -> Response<Body> {
         let is_endless = exchange.listens() && events::is_stream(response.headers());
-        let Some(caller) = exchange.identity.as_ref().filter(|_| is_endless) else { return response };
+        let Some(caller) = exchange.caller.identity.as_ref().filter(|_| is_endless) else { return response };
         let response = match caller.validity() {
             Some(time) => response.map(|body| events::ended_after(body, time)),
             None => response,

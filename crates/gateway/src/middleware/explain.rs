@@ -54,7 +54,7 @@ impl Caller {
         let message = ParsedMessage::of(&exchange.headers, &exchange.body);
         exchange.message = Some(message.map_err(|_| invalid("the request is no message of MCP"))?);
         if let Self::Claims(claims) = self {
-            exchange.identity = Some(Arc::new(Identity::with_claims(claims.clone())));
+            exchange.caller.identity = Some(Arc::new(Identity::with_claims(claims.clone())));
         }
         Ok(exchange)
     }
@@ -181,7 +181,7 @@ async fn explain_one(
     let passes = |details: Vec<String>| Explanation { middleware, outcome: Outcome::Passes, details };
     let not_tried = |details: Vec<String>| Explanation { middleware, outcome: Outcome::NotTried, details };
     Ok(Some(match config {
-        Config::Auth(auth) if auth.oidc_config.is_some() && exchange.identity.is_some() => {
+        Config::Auth(auth) if auth.oidc_config.is_some() && exchange.caller.identity.is_some() => {
             passes(vec!["the caller is given, and no token is verified".into()])
         }
         // What it would decide is not about this caller.
@@ -241,7 +241,7 @@ async fn explain_one(
 
 /// Whether it is asked about a certain caller.
 fn is_given(exchange: &Exchange) -> bool {
-    exchange.identity.is_some() || exchange.headers.contains_key(header::AUTHORIZATION)
+    exchange.caller.identity.is_some() || exchange.headers.contains_key(header::AUTHORIZATION)
 }
 
 /// The webhooks that would be called.

@@ -44,7 +44,7 @@ pub use oauth_events::OauthEvent;
 use origin::Origin;
 use rate_limit::RateLimit;
 pub use telemetry::{
-    BackendRequest, BackendState, CallOutcome, METRICS, Page, SearchEvent, Telemetry, WorkflowRun, not_served,
+    BackendRequest, BackendState, METRICS, Page, SearchEvent, Telemetry, WorkflowRun, not_served,
 };
 use token_exchange::TokenExchange;
 use tools::{ToolCalls, ToolLists};

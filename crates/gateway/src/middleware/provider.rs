@@ -17,7 +17,7 @@ pub(super) struct Provider {
 impl Provider {
     /// The provider with the name that a field has.
     pub(super) fn new(field: &str, name: &str, context: &ChainContext<'_>) -> Result<Self, ConfigError> {
-        let Some(server) = &context.authorization_server else {
+        let Some(server) = &context.extras.authorization_server else {
             return Err(ConfigError::new(format!(
                 "{field} needs embedded_auth_server_config, which is missing"
             )));

@@ -41,7 +41,9 @@ impl TokenExchange {
 
     /// A request without a token passes unchanged.
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let (Some(_), Ok(token)) = (&exchange.identity, bearer(&exchange.headers)) else { return Ok(()) };
+        let (Some(_), Ok(token)) = (&exchange.caller.identity, bearer(&exchange.headers)) else {
+            return Ok(());
+        };
         let exchanged = match self.exchanger.exchange(token).await {
             Ok(exchanged) => HeaderValue::from_str(&format!("Bearer {exchanged}")).ok(),
             Err(error) => {
@@ -55,7 +57,7 @@ impl TokenExchange {
         exchanged.set_sensitive(true);
         let replaced = exchange.headers.insert(self.header.clone(), exchanged);
         if self.header == header::AUTHORIZATION {
-            exchange.authorization = replaced;
+            exchange.caller.authorization = replaced;
         }
         Ok(())
     }

@@ -36,13 +36,13 @@ impl UpstreamSwap {
     }
 
     pub(super) async fn request(&self, exchange: &mut Exchange) -> Result<(), ErrorResponse> {
-        let Some(identity) = &exchange.identity else { return Ok(()) };
+        let Some(identity) = &exchange.caller.identity else { return Ok(()) };
         let token = self.tokens.of(identity, exchange).await?;
         let Ok(mut token) = HeaderValue::from_str(&format!("Bearer {token}")) else {
             return Err(self.tokens.refusal(ProviderTokenError::Malformed, identity, exchange).await);
         };
         token.set_sensitive(true);
-        exchange.authorization = exchange.headers.remove(header::AUTHORIZATION);
+        exchange.caller.authorization = exchange.headers.remove(header::AUTHORIZATION);
         // The cookies of this host are those of logins.
         exchange.headers.remove(header::COOKIE);
         exchange.headers.insert(self.header.clone(), token);

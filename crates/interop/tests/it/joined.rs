@@ -27,11 +27,11 @@ impl Joined {
         }
         let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
         let listen = Listen { host: "127.0.0.1".into(), session_life: None, audits: false };
-        let server = Arc::new(settings.server(&listen, None).unwrap());
+        let server = settings.server(&listen, None).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(serve(listener, server, Workers::default(), async move {
+        let served = tokio::spawn(serve(listener, server.endpoint(), Workers::default(), async move {
             stopped.await.ok();
         }));
         Self { address, stop, served }

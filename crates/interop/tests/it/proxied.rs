@@ -20,9 +20,9 @@ impl Proxied {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let config = RunConfig::parse(&config(address).to_string()).unwrap();
-        let proxy = Arc::new(Proxy::new(&config).unwrap());
+        let proxy = Proxy::new(&config).unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let served = tokio::spawn(serve(listener, proxy, Workers::default(), async move {
+        let served = tokio::spawn(serve(listener, proxy.endpoint(), Workers::default(), async move {
             stopped.await.ok();
         }));
         Self { address, stop, served }

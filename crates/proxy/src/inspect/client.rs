@@ -21,14 +21,14 @@ use super::{
     description::server,
     events::{Events, whole},
 };
-use crate::Proxy;
+use crate::server::Server;
 
 /// How large a result may be that is no list.
 const RESULT: usize = 1 << 20;
 
 /// A session with the server, or none where it needs none.
 pub(super) struct Client<'a> {
-    proxy: &'a Proxy,
+    upstream: &'a Server,
     /// The request of a caller that this is done for.
     caller: Option<&'a Exchange>,
     /// The path of messages.
@@ -45,9 +45,12 @@ pub(super) struct Client<'a> {
 
 impl<'a> Client<'a> {
     /// Initializes a session; a server of 2026-07-28 alone needs none.
-    pub(super) async fn open(proxy: &'a Proxy, caller: Option<&'a Exchange>) -> Result<Self, InspectError> {
+    pub(super) async fn open(
+        upstream: &'a Server,
+        caller: Option<&'a Exchange>,
+    ) -> Result<Self, InspectError> {
         let mut client = Self {
-            proxy,
+            upstream,
             caller,
             path: "/mcp".into(),
             stream: None,
@@ -57,7 +60,7 @@ impl<'a> Client<'a> {
             server: ServerReport::default(),
             id: 0,
         };
-        if proxy.is_http_sse() {
+        if upstream.is_http_sse() {
             client.listen().await?;
         }
         match client.initialize().await {
@@ -176,7 +179,7 @@ impl<'a> Client<'a> {
         let (mut head, ()) =
             Request::builder().method(method).uri(&self.path).body(()).map_err(invalid)?.into_parts();
         head.headers = self.headers(&message);
-        let response = self.proxy.send_own(head, self.caller, message).boxed();
+        let response = self.upstream.send_own(head, self.caller, message).boxed();
         let response = response.await.map_err(|rejection| {
             debug!(?rejection, "the server cannot be inspected");
             InspectError::Unreachable("the server cannot be reached".into())

@@ -48,7 +48,7 @@ impl Proxy {
     }
 
     async fn read_all(&self) -> Result<ServerReport, InspectError> {
-        let mut client = Client::open(self, None).await?;
+        let mut client = Client::open(self.server(), None).await?;
         let read = read_lists(&mut client).await;
         client.close().await;
         read

@@ -9,10 +9,10 @@ use super::{
     Client, InspectError,
     description::{LISTS, PAGES, next_cursor},
 };
-use crate::Proxy;
+use crate::server::Server;
 
 /// In a session of its own: the caller may have none, and a server of 2024 would respond on the caller's stream.
-impl ToolSource for Proxy {
+impl ToolSource for Server {
     fn read_tools<'a>(
         &'a self,
         exchange: &'a Exchange,

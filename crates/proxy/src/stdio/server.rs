@@ -19,7 +19,7 @@ use super::{
     link,
     member::{Abilities, Member},
 };
-use crate::{ConfigError, endpoint::Endpoint, limits, runtime::Attach, upstream::stored_initialize};
+use crate::{ConfigError, limits, public_url::PublicUrl, runtime::Attach, upstream::stored_initialize};
 
 /// The variable with the timeout of requests to a stdio server, as a Go duration.
 pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
@@ -28,7 +28,7 @@ pub const REQUEST_TIMEOUT: &str = "TOOLHIVE_PROXY_REQUEST_TIMEOUT";
 pub(crate) struct StdioServer {
     pub(super) bridge: Arc<Bridge>,
     pub(super) sessions: Arc<Memory>,
-    pub(super) endpoint: Endpoint,
+    pub(super) endpoint: PublicUrl,
     /// Whether unknown revisions are rejected.
     pub(super) strict: bool,
     /// Whether the `initialize` of each session is kept: calls may need an account that the client's user connects first.
@@ -69,7 +69,7 @@ impl StdioServer {
         Ok(Self {
             bridge,
             sessions,
-            endpoint: Endpoint::new(config),
+            endpoint: PublicUrl::new(config),
             strict: config.strict_protocol_validation,
             keeps_initialize: config.embedded_auth_server_config.is_some(),
             mode: config.proxy_mode(),

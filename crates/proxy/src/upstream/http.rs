@@ -27,7 +27,9 @@ use super::{
     announced::Announced, reachability::Reachability, session, session::Current, sse,
     tool_changes::ToolChanges,
 };
-use crate::{ConfigError, endpoint::Endpoint, health::Condition, limits, runtime::kubernetes::Readiness};
+use crate::{
+    ConfigError, health::Availability, limits, public_url::PublicUrl, runtime::kubernetes::Readiness,
+};
 
 /// The variable that enables health checks of remote servers.
 const REMOTE_HEALTH_CHECKS: &str = "TOOLHIVE_REMOTE_HEALTHCHECKS";
@@ -45,7 +47,7 @@ pub(crate) struct HttpServer {
     /// The readiness of its pods, where it runs in the cluster.
     readiness: Option<Readiness>,
     /// The endpoint for messages of a server of 2024.
-    endpoint: Option<Endpoint>,
+    endpoint: Option<PublicUrl>,
     /// The endpoints that it has announced.
     announced: Announced,
     tool_changes: ToolChanges,
@@ -76,7 +78,7 @@ impl HttpServer {
             turns: Turns::new(usize::MAX, 1),
             reachability: Reachability::new(),
             readiness,
-            endpoint: (config.transport == Transport::Sse).then(|| Endpoint::new(config)),
+            endpoint: (config.transport == Transport::Sse).then(|| PublicUrl::new(config)),
             announced: Announced::default(),
             tool_changes: ToolChanges::new(),
             closing: watch::Sender::new(false),
@@ -125,9 +127,9 @@ impl HttpServer {
     }
 
     /// Whether the server is available. It is checked only if it has not responded lately.
-    pub(crate) async fn condition(&self) -> Condition {
+    pub(crate) async fn availability(&self) -> Availability {
         if !self.is_checked {
-            return Condition::Unchecked;
+            return Availability::Unchecked;
         }
         if !self.reachability.answered_within(limits::HEALTH_AGE)
             && let Ok(_turn) = self.checking.try_lock()
@@ -144,9 +146,11 @@ impl HttpServer {
             }
         }
         match &self.readiness {
-            _ if !self.reachability.is_missing() => Condition::Up,
-            Some(readiness) if !readiness.serves() => Condition::Down("the server has no pod that is ready"),
-            _ => Condition::Down("the server cannot be reached"),
+            _ if !self.reachability.is_missing() => Availability::Up,
+            Some(readiness) if !readiness.serves() => {
+                Availability::Down("the server has no pod that is ready")
+            }
+            _ => Availability::Down("the server cannot be reached"),
         }
     }
 

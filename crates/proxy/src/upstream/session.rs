@@ -319,7 +319,7 @@ impl HttpServer {
         session.into_iter().for_each(|id| set(&mut headers, id));
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        if let Some(signer) = &exchange.signer {
+        if let Some(signer) = &exchange.caller.signer {
             signer.sign((&Method::POST, &exchange.path), &mut headers, &body)?;
         }
         Ok(move |uri| request(Method::POST, uri, headers.clone(), body.clone()))

@@ -14,14 +14,14 @@ use skep_gateway::{
 use skep_mcp::sse;
 
 use super::announced::{Announced, Announcement};
-use crate::endpoint::Endpoint;
+use crate::public_url::PublicUrl;
 
 /// The response with the address in it as the client can reach it through the proxy. A host that the server names is not
 /// passed on: the client would connect to it directly, and send its token.
 pub(super) fn with_proxy_endpoint(
     exchange: &Exchange,
     response: Response<Body>,
-    endpoint: &Endpoint,
+    endpoint: &PublicUrl,
     announced: &Announced,
 ) -> Response<Body> {
     if exchange.method != Method::GET || !events::is_stream(response.headers()) {
@@ -43,7 +43,7 @@ pub(super) fn with_proxy_endpoint(
 const NOWHERE: Bytes = Bytes::from_static(b": an endpoint that is not an address\n\n");
 
 struct ProxyEndpoint {
-    endpoint: Endpoint,
+    endpoint: PublicUrl,
     headers: HeaderMap,
     /// The path of the stream, which relative addresses are relative to.
     requested: String,
@@ -133,7 +133,7 @@ mod tests {
         decoder.feed(event.as_bytes());
         let frame = decoder.frame().unwrap().unwrap();
         let map = ProxyEndpoint {
-            endpoint: Endpoint::new(&config),
+            endpoint: PublicUrl::new(&config),
             headers: HeaderMap::new(),
             requested: "/sse".into(),
             announced: Announced::default(),

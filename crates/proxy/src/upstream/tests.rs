@@ -85,8 +85,8 @@ fn exchange(method: &str, session: Option<&str>) -> Exchange {
     let mut exchange = Exchange::new(head, ([127, 0, 0, 1], 1).into(), &Budget::new(1 << 20));
     exchange.message = Some(ParsedMessage::of(&exchange.headers, &body).unwrap());
     exchange.body = body;
-    exchange.identity = Some(Arc::new(Identity { is_local: false, ..Identity::local() }));
-    exchange.signer = Some(Arc::new(Body));
+    exchange.caller.identity = Some(Arc::new(Identity { is_local: false, ..Identity::local() }));
+    exchange.caller.signer = Some(Arc::new(Body));
     exchange
 }
 
@@ -105,7 +105,7 @@ async fn what_restores_a_session_has_its_own_signature() {
         is_virtual: false,
         own_tools: &[],
         unauthenticated: skep_gateway::identity::Identity::local(),
-        authorization_server: None,
+        extras: skep_gateway::endpoint::Extras::default(),
         sessions: None,
     };
     let chain = Chain::new(&[], &context).unwrap();

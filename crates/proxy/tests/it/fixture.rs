@@ -16,7 +16,7 @@ use hyper_util::{
 };
 use serde_json::{Value, json};
 use skep_config::RunConfig;
-use skep_proxy::{Proxy, Workers, limits, serve};
+use skep_proxy::{Configured, Extras, Proxy, Workers, limits, serve};
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::{oneshot, watch},
@@ -213,16 +213,15 @@ impl Fixture {
         Self::around(Proxy::new(config).unwrap()).await
     }
 
-    pub(crate) async fn around(proxy: Proxy) -> Self {
-        Self::serving(Arc::new(proxy)).await
+    pub(crate) async fn with_extras(config: &RunConfig, extras: Extras) -> Self {
+        Self::around(Proxy::new(Configured { config, extras }).unwrap()).await
     }
 
-    /// The same for a proxy that a test uses as well.
-    pub(crate) async fn serving(proxy: Arc<Proxy>) -> Self {
+    pub(crate) async fn around(proxy: Proxy) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve(listener, proxy, Workers::default(), async move {
+        let serving = tokio::spawn(serve(listener, proxy.endpoint(), Workers::default(), async move {
             stopped.await.ok();
         }));
         let client = client();

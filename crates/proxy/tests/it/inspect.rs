@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use skep_config::RunConfig;
 use skep_gateway::http::Service;
 use skep_proxy::{InspectError, Proxy};
-use std::sync::Arc;
 
 use crate::{
     fixture::{ReceivedRequest, Server, json_response, result, status},
@@ -129,16 +128,16 @@ async fn a_real_stdio_server_is_described_behind_both_transports() {
         let config = json!({
             "name": "everything", "transport": "stdio", "cmd_args": everything::command(), "proxy_mode": mode,
         });
-        let proxy = Arc::new(Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap());
+        let proxy = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap();
         let running = tokio::spawn({
             let proxy = proxy.clone();
-            async move { proxy.run().await }
+            async move { proxy.endpoint().run().await }
         });
         let report = proxy.inspect().await.unwrap();
         assert!(report.tools.iter().any(|tool| tool.name == "echo" && !tool.digest.is_empty()), "{report:?}");
         assert_eq!(report.tool_count, i32::try_from(report.tools.len()).ok(), "{mode}");
         assert!(report.prompt_count > Some(0) && report.resource_count > Some(0), "{report:?}");
-        proxy.stop();
+        proxy.endpoint().stop();
         running.await.unwrap();
     }
 }

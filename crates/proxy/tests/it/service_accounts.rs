@@ -18,7 +18,7 @@ use skep_config::{
     run_config::Oidc,
 };
 use skep_proxy::{
-    Administration, AdministrationError, AdministrationPage, AdministrationRequest, CallsPage, Proxy,
+    Administration, AdministrationError, AdministrationPage, AdministrationRequest, CallsPage, Extras,
 };
 use skep_testkit::Namespace;
 
@@ -91,7 +91,7 @@ async fn the_console_reads_the_calls_of_a_proxy_with_a_token_for_just_these() {
         "target_host": "127.0.0.1", "target_port": server.address.port(),
     });
     let config = RunConfig::parse(&config.to_string()).unwrap();
-    let fixture = Fixture::around(Proxy::new(&config).unwrap().with_calls_page(page)).await;
+    let fixture = Fixture::with_extras(&config, Extras::default().with_calls_page(page)).await;
     let get = async |token: &str| {
         let bearer = format!("Bearer {token}");
         let request =
@@ -171,7 +171,9 @@ async fn sessions_are_administered_by_those_whom_the_api_server_lets() {
         "target_host": "127.0.0.1", "target_port": server.address.port(),
     });
     let config = RunConfig::parse(&config.to_string()).unwrap();
-    let fixture = Fixture::around(Proxy::new(&config).unwrap().with_administration(page)).await;
+    let fixture =
+        Fixture::with_extras(&config, Extras { administration: Some(Arc::new(page)), ..Extras::default() })
+            .await;
     let token = token(&test, &oidc.audience).await;
     let send = async |method: Method, token: &str| {
         let request = Request::builder()

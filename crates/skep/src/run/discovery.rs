@@ -1,20 +1,17 @@
 //! Listing the tools of a server before clients connect.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use skep_config::{
     RunConfig,
     run_config::{Middleware, ProxyMode, Transport},
 };
-use skep_proxy::{Configured, Proxy, REQUEST_TIMEOUT, Workers, request_time, serve};
+use skep_proxy::{Configured, Extras, Proxy, REQUEST_TIMEOUT, Workers, request_time, serve};
 use tokio::{net::TcpListener, sync::watch};
 use tracing::{Instrument, error_span};
 
 use super::{attachment::Start, logs::DISCOVERY, plan::Server};
-use crate::{
-    authorization_server::Embedded,
-    mcp_client::{self, ClientError},
-};
+use crate::mcp_client::{self, ClientError};
 
 /// How long a stdio server may be unavailable before that is reported. A remote server is reported at once.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,9 +31,9 @@ pub(super) fn proxy(
     config: &RunConfig,
     server: &Server,
     start: &Start,
-    issuer: Option<Arc<Embedded>>,
+    extras: Extras,
 ) -> Result<Proxy, String> {
-    let configured = Configured { config, authorization_server: issuer.map(|issuer| issuer as _) };
+    let configured = Configured { config, extras };
     let made = if config.transport == Transport::Stdio && config.remote_url.is_empty() {
         let attachment = start.attachment(config)?;
         request_time(server.env.get(REQUEST_TIMEOUT).map(String::as_str))
@@ -58,14 +55,15 @@ pub(super) async fn tools(
     stop: watch::Receiver<bool>,
 ) -> Result<Option<Vec<String>>, ClientError> {
     let Some(config) = discovery_config(config) else { return Ok(None) };
-    let proxy = Arc::new(proxy(&config, server, start, None).map_err(ClientError::Rejected)?);
+    let proxy = proxy(&config, server, start, Extras::default()).map_err(ClientError::Rejected)?;
     let no_port = |error: std::io::Error| ClientError::Rejected(error.to_string());
     let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(no_port)?;
     let address = listener.local_addr().map_err(no_port)?;
     let (end, ended) = watch::channel(());
     let span = error_span!(DISCOVERY);
-    let serving =
-        tokio::spawn(serve(listener, proxy, Workers::default(), until_dropped(ended)).instrument(span));
+    let serving = tokio::spawn(
+        serve(listener, proxy.endpoint(), Workers::default(), until_dropped(ended)).instrument(span),
+    );
     let patience = match (server.listens(), config.remote_url.is_empty()) {
         (true, _) => PATIENCE_WITH_OURS,
         (false, true) => PATIENCE,

@@ -34,7 +34,7 @@ pub(super) struct Lifecycle {
     pub(super) server: Server,
     pub(super) config: RunConfig,
     pub(super) start: Start,
-    pub(super) proxy: Arc<Proxy>,
+    pub(super) proxy: Proxy,
     /// The authorization server of the proxy.
     pub(super) issuer: Option<Arc<Embedded>>,
     pub(super) state: watch::Sender<State>,
@@ -72,7 +72,8 @@ impl Lifecycle {
             if is_stdio {
                 may_recover = self.discover_tools().await;
             }
-            let serving = serve(listener, self.proxy.clone(), Workers::default(), stopped(self.stop.clone()));
+            let serving =
+                serve(listener, self.proxy.endpoint(), Workers::default(), stopped(self.stop.clone()));
             let watching = async {
                 tokio::select! {
                     () = self.watch_health(address, is_stdio, may_recover) => {}

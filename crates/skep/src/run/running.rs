@@ -7,7 +7,7 @@ use std::{
 
 use serde_json::Value;
 use skep_config::{FieldError, RunConfig, run_config::ProxyMode};
-use skep_proxy::CallLog;
+use skep_proxy::{CallLog, Extras};
 use tokio::{sync::watch, task::JoinHandle};
 use tracing::{Instrument, error_span};
 
@@ -156,11 +156,9 @@ impl Prepared {
         });
         let start = spec.map_or_else(|| Start::process(machine.guard.clone()), Start::container);
         let issuer = Embedded::of(&config).map_err(|error| error.to_string())?;
-        let proxy = discovery::proxy(&config, server, &start, issuer.clone())?;
-        let proxy = Arc::new(match calls {
-            Some(log) => proxy.with_call_log(log),
-            None => proxy,
-        });
+        let authorization_server = issuer.clone().map(|issuer| issuer as _);
+        let extras = Extras { authorization_server, call_log: calls, ..Extras::default() };
+        let proxy = discovery::proxy(&config, server, &start, extras)?;
         let state = watch::Sender::new(initial_state(&config, address));
         let (stop, is_stopped) = watch::channel(false);
         let life = Lifecycle {

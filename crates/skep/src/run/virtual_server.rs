@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use skep_config::{AuthServer, FieldError, env, field::joined, objects, paths, yaml};
 use skep_converge::Child;
 use skep_operator::render::Rendered;
-use skep_vmcp::{CallLog, Listen, Settings, Workers, serve};
+use skep_vmcp::{CallLog, Extras, Listen, Settings, Workers, serve};
 use tokio::sync::watch;
 use tracing::{Instrument, error_span, warn};
 
@@ -229,7 +229,7 @@ fn member(object: &DynamicObject, group: &str) -> Option<Member> {
 pub(super) struct Joined {
     planned: VirtualServer,
     config: Value,
-    server: Arc<skep_vmcp::VirtualServer>,
+    server: skep_vmcp::VirtualServer,
     place: Place,
 }
 
@@ -280,7 +280,7 @@ impl Joined {
             return Ok(false);
         }
         if config != self.config {
-            let changed = self.server.set_backends(&settings(&config, &self.place)?);
+            let changed = self.server.set_backends(&settings(&config, &self.place, None)?);
             changed.map_err(|error| FieldError::new("spec.config", error.to_string()))?;
             self.config = config;
         }
@@ -293,7 +293,7 @@ impl Joined {
     }
 }
 
-fn settings(config: &Value, place: &Place) -> Result<Settings, FieldError> {
+fn settings(config: &Value, place: &Place, calls: Option<Arc<CallLog>>) -> Result<Settings, FieldError> {
     let wrong = |message: String| FieldError::new("spec.config", message);
     let mut config = config.clone();
     replace_texts(&mut config, &|text| place.files.get(text).cloned());
@@ -308,13 +308,10 @@ fn settings(config: &Value, place: &Place) -> Result<Settings, FieldError> {
         wrong(all.join("; "))
     })?;
     let settings = settings.with_variables(place.variables.clone());
-    match issuer {
-        Some(issuer) => {
-            let settings = settings.with_authorization_server(issuer.server.clone());
-            settings.map_err(|error| wrong(error.to_string()))
-        }
-        None => Ok(settings),
-    }
+    let authorization_server = issuer.map(|issuer| issuer.server.clone() as _);
+    let settings =
+        settings.with_extras(Extras { authorization_server, call_log: calls, ..Extras::default() });
+    settings.map_err(|error| wrong(error.to_string()))
 }
 
 /// Starts one, on the socket of its predecessor if there is one.
@@ -330,13 +327,8 @@ pub(super) fn start(
     let listener = socket.map_or_else(|| server_listener(None, &planned.id), Ok)?;
     let address = listener.local_addr().map_err(|error| wrong(error.to_string()))?;
     let place = Place::new(planned, address.port()).map_err(wrong)?;
-    let settings = settings(&config, &place)?;
-    let settings = match calls {
-        Some(log) => settings.with_call_log(log),
-        None => settings,
-    };
-    let server = settings.server(&listen, None);
-    let server = Arc::new(server.map_err(|error| FieldError::new("spec.config", error.to_string()))?);
+    let server = settings(&config, &place, calls)?.server(&listen, None);
+    let server = server.map_err(|error| FieldError::new("spec.config", error.to_string()))?;
     let socket = listener.try_clone().and_then(tokio::net::TcpListener::from_std);
     let socket = socket.map_err(|error| wrong(format!("cannot listen: {error}")))?;
     let (stop, is_stopped) = watch::channel(false);
@@ -351,7 +343,7 @@ pub(super) fn start(
 }
 
 async fn run(
-    server: Arc<skep_vmcp::VirtualServer>,
+    server: skep_vmcp::VirtualServer,
     issuer: Option<Arc<Embedded>>,
     socket: tokio::net::TcpListener,
     address: SocketAddr,
@@ -371,9 +363,9 @@ async fn run(
         }
         state.send_modify(|state| (state.phase, state.message) = (Phase::Ready, String::new()));
         // Its tools are for callers with a token.
-        return report(serve(socket, server, Workers::default(), stopped(stop)).await);
+        return report(serve(socket, server.endpoint(), Workers::default(), stopped(stop)).await);
     }
-    let serving = serve(socket, server.clone(), Workers::default(), stopped(stop.clone()));
+    let serving = serve(socket, server.endpoint(), Workers::default(), stopped(stop.clone()));
     let watching = async {
         tokio::select! {
             () = watch_tools(address, &server, &state) => {}

@@ -9,9 +9,10 @@ use skep_api::{
     tools::ToolAnnotations,
     vmcp::{CompositeTool, OutputProperty, RunAs},
 };
-use skep_gateway::identity::Identity;
+use skep_gateway::{identity::Identity, message::Part};
 use skep_workflow::{Workflow, WorkflowError};
 use tracing::warn;
+use uuid::Uuid;
 
 use super::{Entry, Table, table::Provider};
 
@@ -50,6 +51,11 @@ impl Composite {
         let text = serde_json::to_vec(tool).unwrap_or_default();
         let definition = format!("{:x}", Bytes::copy_from_slice(&Sha256::digest(&text)));
         Ok(Self { name: tool.name.as_str().into(), workflow, definition, runs_as, tool: seen, annotations })
+    }
+
+    /// The calls that a run makes, by the id of the run's entry in the audit log.
+    pub(crate) fn part(&self, audit_id: Uuid) -> Part {
+        Part { tool: (*self.name).into(), audit_id, workflow: self.runs_as.clone() }
     }
 
     /// The tool among these, or why it cannot be offered.

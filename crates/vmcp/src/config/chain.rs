@@ -1,7 +1,5 @@
 //! The middlewares of a virtual server, which are those of the proxy.
 
-use std::sync::Arc;
-
 use serde::{Serialize, de::DeserializeOwned};
 use skep_api::vmcp::{Authz, Config, IncomingAuth, Oidc};
 use skep_config::{
@@ -12,7 +10,7 @@ use skep_config::{
     },
 };
 use skep_gateway::{
-    AuthorizationServer,
+    endpoint::Extras,
     identity::Identity,
     middleware::{Chain, ChainContext},
 };
@@ -51,17 +49,13 @@ pub(super) fn chain(
     config: &Config,
     middlewares: &[Middleware],
     listen: &Listen,
-    authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    extras: Extras,
 ) -> Result<Chain, ConfigError> {
-    Chain::new(middlewares, &context(config, listen, authorization_server))
+    Chain::new(middlewares, &context(config, listen, extras))
 }
 
-/// What its middlewares know of a server.
-pub(super) fn context<'a>(
-    config: &'a Config,
-    listen: &'a Listen,
-    authorization_server: Option<Arc<dyn AuthorizationServer>>,
-) -> ChainContext<'a> {
+/// The facts about a virtual server that middlewares need.
+pub(super) fn context<'a>(config: &'a Config, listen: &'a Listen, extras: Extras) -> ChainContext<'a> {
     let type_ = config.incoming_auth.as_ref().map(|incoming| &*incoming.type_).unwrap_or_default();
     ChainContext {
         server: config.name.as_deref().unwrap_or_default(),
@@ -75,7 +69,7 @@ pub(super) fn context<'a>(
             IncomingAuth::LOCAL => Identity::local_user(&user()),
             _ => Identity::anonymous(),
         },
-        authorization_server,
+        extras,
         sessions: None,
     }
 }

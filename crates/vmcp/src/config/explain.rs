@@ -98,7 +98,7 @@ impl Settings {
         }
         let listen = listen();
         let middlewares = chain::middlewares(config, &listen, &self.variables)?;
-        let context = chain::context(config, &listen, self.authorization_server.clone());
+        let context = chain::context(config, &listen, self.extras.clone());
         let mut steps = explain(&middlewares, &context, &mut exchange).await?;
         if steps.iter().any(|step| step.outcome.is_rejected()) {
             return Ok(Explained { steps, destination: None });
@@ -125,7 +125,7 @@ impl Settings {
         }
         let listen = listen();
         let middlewares = chain::middlewares(config, &listen, &self.variables)?;
-        let context = chain::context(config, &listen, self.authorization_server.clone());
+        let context = chain::context(config, &listen, self.extras.clone());
         let tools = catalog.table(List::Tools).iter();
         let tools = tools.filter_map(|tool| serde_json::from_str(tool.json()).ok()).collect();
         explain_list(&middlewares, &context, caller, tools).await

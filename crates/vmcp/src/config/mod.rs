@@ -15,10 +15,9 @@ use skep_api::{
 use skep_auth::Seal;
 use skep_config::{FieldError, FieldPath, env};
 use skep_gateway::{
-    AdministrationPage, AuthorizationServer,
     body::Budget,
+    endpoint::{Extras, Parts as EndpointParts},
     http::WellKnown,
-    middleware::{CallLog, CallsPage},
     sessions::Records,
 };
 use skep_workflow::check_tools;
@@ -62,10 +61,7 @@ const KEPT_RUNS: &str = "skep: kept runs of workflows, 1";
 /// A configuration that was checked.
 pub struct Settings {
     config: Config,
-    authorization_server: Option<Arc<dyn AuthorizationServer>>,
-    calls: Option<Arc<CallLog>>,
-    calls_page: Option<Arc<CallsPage>>,
-    administration: Option<Arc<AdministrationPage>>,
+    extras: Extras,
     seal: Arc<Seal>,
     variables: Variables,
 }
@@ -101,15 +97,7 @@ impl Settings {
             errors.extend(chain::policy_errors(config));
             errors
         })?;
-        Ok(Self {
-            config,
-            authorization_server: None,
-            calls: None,
-            calls_page: None,
-            administration: None,
-            seal: Arc::default(),
-            variables: Variables::default(),
-        })
+        Ok(Self { config, extras: Extras::default(), seal: Arc::default(), variables: Variables::default() })
     }
 
     /// What is doubtful in it. It runs all the same.
@@ -124,29 +112,12 @@ impl Settings {
         &self.config
     }
 
-    /// The same with an authorization server in this process.
-    pub fn with_authorization_server(
-        self,
-        server: Arc<dyn AuthorizationServer>,
-    ) -> Result<Self, ConfigError> {
-        authorization::check(&self.config, &*server)?;
-        Ok(Self { authorization_server: Some(server), ..self })
-    }
-
-    /// The same with a log of calls.
-    pub fn with_call_log(self, log: Arc<CallLog>) -> Self {
-        Self { calls: Some(log), ..self }
-    }
-
-    /// The same with a page that shows its calls.
-    pub fn with_calls_page(self, page: CallsPage) -> Self {
-        let log = page.log().clone();
-        Self { calls_page: Some(Arc::new(page)), ..self }.with_call_log(log)
-    }
-
-    /// The same with endpoints for administrators of its authorization server.
-    pub fn with_administration(self, page: AdministrationPage) -> Self {
-        Self { administration: Some(Arc::new(page)), ..self }
+    /// Sets the parts that the program adds to the endpoint.
+    pub fn with_extras(self, extras: Extras) -> Result<Self, ConfigError> {
+        if let Some(server) = &extras.authorization_server {
+            authorization::check(&self.config, &**server)?;
+        }
+        Ok(Self { extras, ..self })
     }
 
     /// The same with variables that the process does not have.
@@ -208,7 +179,8 @@ impl Settings {
         let middlewares = chain::middlewares(config, listen, &self.variables)?;
         let views = Views::new(view_policy(config), changed.clone());
         let budget = Budget::new(skep_gateway::limits::BODIES);
-        let factory = backends::factory(config, changed, self.authorization_server.clone(), budget.clone())?;
+        let factory =
+            backends::factory(config, changed, self.extras.authorization_server.clone(), budget.clone())?;
         let blueprints = self.blueprints()?;
         views.replace(&factory, &blueprints).map_err(ConfigError::new)?;
         let reporter = cluster.as_ref().and_then(Reporter::new);
@@ -218,22 +190,20 @@ impl Settings {
             (true, None) => return Err(ConfigError::new("outgoingAuth.source: discovered needs a cluster")),
         };
         let session_life = listen.session_life.unwrap_or(limits::SESSION_LIFE);
-        let mut chain = chain::chain(config, &middlewares, listen, self.authorization_server.clone())?;
-        if let Some(log) = &self.calls {
-            chain.record_calls(log.clone());
-            if let Some(server) = &self.authorization_server {
-                log.set_connection_source(server.clone());
-            }
-        }
-        Ok(VirtualServer::with(Parts {
-            name: config.name.as_deref().unwrap_or_default().into(),
+        let name = config.name.as_deref().unwrap_or_default();
+        let chain = Arc::new(chain::chain(config, &middlewares, listen, self.extras.clone())?);
+        let endpoint = EndpointParts {
+            chain: chain.clone(),
+            budget: budget.clone(),
+            well_known: WellKnown::new(&middlewares, name),
+            trusts_proxy_headers: false,
+            extras: self.extras.clone(),
+        };
+        let parts = Parts {
+            name: name.into(),
             group: config.group_ref.clone().unwrap_or_default(),
             views: Arc::new(views),
             chain,
-            calls_page: self.calls_page.clone(),
-            administration: self.administration.clone(),
-            authorization_server: self.authorization_server.clone(),
-            well_known: WellKnown::new(&middlewares, config.name.as_deref().unwrap_or_default()),
             passthrough: config.passthrough_headers.iter().filter_map(|name| name.parse().ok()).collect(),
             session_life,
             records: records(config, session_life)?,
@@ -245,7 +215,8 @@ impl Settings {
             reporter,
             scripts: Scripts::new(config.code_mode.as_ref()).map(Arc::new),
             search: config.optimizer.as_ref().map(Search::new).transpose()?.map(Arc::new),
-        }))
+        };
+        Ok(VirtualServer::new(endpoint, parts))
     }
 }
 

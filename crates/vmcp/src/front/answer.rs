@@ -1,26 +1,40 @@
 //! The result of a backend, as the client gets it: byte for byte, but for what belongs to one connection.
 
+use skep_gateway::message::{Exchange, Origin};
 use skep_mcp::{Era, Kind, Method, Object, Raw};
 
-use super::{
-    Sender,
-    rpc::{Cacheable, RpcError, complete, needing_input},
-};
+use super::rpc::{Cacheable, RpcError, complete, needing_input};
 use crate::backend::{BackendError, ResultType, unreserved};
 
 /// What a result of 2026-07-28 has beside its content.
 const OF_CONNECTION: [&str; 3] = ["resultType", "ttlMs", "cacheScope"];
 
-/// The result for the sender of a request, which is of this era, or why it is none.
+/// The recipient of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Recipient {
+    /// A client.
+    Client,
+    /// A tool of the virtual server, which made the call.
+    Tool,
+}
+
+impl Recipient {
+    /// The recipient of the result of a request.
+    pub(super) fn of(exchange: &Exchange) -> Self {
+        if matches!(exchange.origin, Origin::Part(_)) { Self::Tool } else { Self::Client }
+    }
+}
+
+/// The result for the recipient, whose request is of this era.
 pub(super) fn translated(
     result: Raw<'_>,
     method: Method,
     era: Era,
-    sender: Sender,
+    recipient: Recipient,
     server: &str,
 ) -> Result<String, BackendError> {
     // Older clients reject a result whose structure is no object. Scripts and workflows can use it.
-    let needs_object = era == Era::Legacy && sender != Sender::OwnTool;
+    let needs_object = era == Era::Legacy && recipient == Recipient::Client;
     let is_tool = method == Method::ToolsCall;
     let entries = match result.kind() {
         Kind::Object => result.entries().map_err(|_| BackendError::Result("is malformed"))?,
@@ -85,12 +99,12 @@ mod tests {
     use super::*;
 
     fn legacy(result: &str) -> Result<String, BackendError> {
-        translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Legacy, Sender::Client, "kit")
+        translated(Raw::spelled(result).unwrap(), Method::ToolsCall, Era::Legacy, Recipient::Client, "kit")
     }
 
     fn modern(result: &str) -> Result<String, BackendError> {
         let result = Raw::spelled(result).unwrap();
-        translated(result, Method::ToolsCall, Era::Modern, Sender::Client, "kit")
+        translated(result, Method::ToolsCall, Era::Modern, Recipient::Client, "kit")
     }
 
     #[test]
@@ -126,7 +140,7 @@ mod tests {
         assert!(modern(list).unwrap().starts_with(list.trim_end_matches('}')));
         let of_own_tool = Raw::spelled(list).unwrap();
         let of_own_tool =
-            translated(of_own_tool, Method::ToolsCall, Era::Legacy, Sender::OwnTool, "kit").unwrap();
+            translated(of_own_tool, Method::ToolsCall, Era::Legacy, Recipient::Tool, "kit").unwrap();
         assert_eq!(of_own_tool, list);
         assert!(legacy(r#"{"content":"text"}"#).is_err() && legacy("[]").is_err());
     }

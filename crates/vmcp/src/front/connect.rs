@@ -6,7 +6,13 @@ use std::{sync::Arc, time::Instant};
 use skep_gateway::connect_page;
 use skep_mcp::{ConnectAnswer, Era, Method, Raw};
 
-use super::{ClientRequest, Front, Sender, answer::translated, call::Route, relay::Sent, rpc::RpcError};
+use super::{
+    ClientRequest, Front,
+    answer::{Recipient, translated},
+    relay::Sent,
+    resolve::Route,
+    rpc::RpcError,
+};
 use crate::{
     backend::{Backend, BackendError},
     limits,
@@ -49,7 +55,8 @@ impl<'a> Opener<'a> {
         Some(match rejection.result() {
             Some(result) => {
                 let result = result.to_string();
-                Ok(translated(Raw::spelled(&result)?, self.method, self.era, Sender::Client, server).ok()?)
+                Ok(translated(Raw::spelled(&result)?, self.method, self.era, Recipient::Client, server)
+                    .ok()?)
             }
             None => {
                 let error = RpcError::new(rejection.code().into(), rejection.message());

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Instant};
 
 use skep_gateway::{
     identity::Owner,
-    middleware::{BackendRequest, CallOutcome, SearchEvent, Telemetry},
+    middleware::{BackendRequest, Telemetry},
 };
 use skep_mcp::{Method, Revision};
 
-use super::{ClientRequest, Front, Sender};
+use super::{ClientRequest, Front};
 use crate::backend::Backend;
 
 /// A request that is measured, if anything is.
@@ -20,7 +20,6 @@ pub(super) struct Measured {
     /// The tool that is called, as the backend knows it.
     tool: Option<Box<str>>,
     is_authenticated: bool,
-    sender: Sender,
 }
 
 impl Measured {
@@ -37,17 +36,12 @@ impl Measured {
             method: request.method,
             tool: name.filter(|_| request.method == Method::ToolsCall).map(Into::into),
             is_authenticated: request.session.owner != Owner::ANONYMOUS,
-            sender: request.sender,
         }
     }
 
     /// Records the request, which has ended.
     pub(super) fn record(&self, revision: Option<Revision>, has_failed: bool) {
         let Some(telemetry) = &self.telemetry else { return };
-        if self.sender == Sender::Search {
-            let outcome = if has_failed { CallOutcome::Failure } else { CallOutcome::Success };
-            telemetry.record_search(SearchEvent::Called { outcome, took: self.started.elapsed() });
-        }
         telemetry.record_backend(&BackendRequest {
             backend: &self.backend.name,
             url: &self.backend.blueprint.url,

@@ -11,20 +11,16 @@ use skep_gateway::{
 use skep_mcp::{Era, List, Message, Method, Object, Rejection, Revision, header::MCP_PROTOCOL_VERSION};
 
 use super::{
-    ClientRequest, Front, Sender,
+    ClientRequest, Front,
     answer::tool_error,
-    process::{has_unknown_version, unknown_version},
     rpc::{self, Cacheable, METHOD_NOT_FOUND, RpcError, complete},
     sessions::SessionError,
+    upstream::{has_unknown_version, unknown_version},
 };
 
 impl Front {
     /// Processes the message of a request.
-    pub(super) async fn message(
-        self: &Arc<Self>,
-        exchange: &Exchange,
-        sender: Sender,
-    ) -> Result<Response<Body>, Rejection> {
+    pub(super) async fn message(self: &Arc<Self>, exchange: &Exchange) -> Result<Response<Body>, Rejection> {
         let Some(message) = &exchange.message else { return Err(Rejection::Internal) };
         if has_unknown_version(&exchange.headers) {
             return Ok(unknown_version());
@@ -60,7 +56,7 @@ impl Front {
         };
         let caller = self.caller(exchange);
         let era = message.era;
-        let request = ClientRequest { exchange, envelope, method, era, id, session, caller, sender };
+        let request = ClientRequest { exchange, envelope, method, era, id, session, caller };
         Ok(self.respond_to(&request).await)
     }
 

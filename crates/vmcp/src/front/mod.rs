@@ -21,10 +21,10 @@ mod notifications;
 mod own;
 mod pages;
 mod parameters;
-mod process;
 mod questions;
 mod relay;
 mod relays;
+mod resolve;
 mod rpc;
 mod running;
 mod script;
@@ -33,11 +33,11 @@ mod sessions;
 mod stream;
 mod subscribe;
 mod subscription;
+mod upstream;
 mod workflow;
 
 use std::{
     collections::HashMap,
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -46,15 +46,13 @@ use std::{
 };
 
 use futures::StreamExt;
-use http::{Request, Response};
-use hyper::body::Incoming;
 use skep_auth::Seal;
 use skep_gateway::{
-    AdministrationPage, AuthorizationServer,
     body::Budget,
-    http::{Body, Service, WellKnown},
+    endpoint::{Endpoint, Parts as EndpointParts},
+    http::Service,
     message::Exchange,
-    middleware::{BackendState, CallsPage, Chain},
+    middleware::{BackendState, Chain},
     sessions::{Memory, Records},
 };
 use skep_mcp::{Envelope, Era, Method, Raw};
@@ -75,25 +73,23 @@ use crate::{
     scripts::Scripts,
     search::Search,
     session::{AllCapabilities, ClientSession, Ended, Known, Opened, Presence},
-    views::{Backends, Views},
+    views::Views,
 };
 use guard::Guard;
 use relay::ParkedCalls;
+use upstream::Backends;
 use workflow::KeptRuns;
 
 /// A virtual MCP server.
-pub struct VirtualServer(Arc<Front>);
+#[derive(Clone)]
+pub struct VirtualServer(Arc<Endpoint<Backends>>);
 
 /// All of it. Workflows that run keep it.
 pub(crate) struct Front {
     pub(crate) name: Arc<str>,
     pub(crate) group: String,
     pub(crate) views: Arc<Views>,
-    pub(crate) chain: Chain,
-    calls_page: Option<Arc<CallsPage>>,
-    administration: Option<Arc<AdministrationPage>>,
-    well_known: WellKnown,
-    authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    pub(crate) chain: Arc<Chain>,
     sessions: Arc<Memory<Known>>,
     /// Sessions that all replicas see.
     records: Option<Arc<Records>>,
@@ -111,7 +107,6 @@ pub(crate) struct Front {
     budget: Budget,
     number: AtomicU64,
     closing: watch::Sender<bool>,
-    is_leaving: AtomicBool,
     /// Whether all backends are known.
     is_synced: watch::Sender<bool>,
     /// Whether it is also known what they offer, or that they do not respond.
@@ -132,13 +127,7 @@ pub(crate) struct Parts {
     pub(crate) name: Arc<str>,
     pub(crate) group: String,
     pub(crate) views: Arc<Views>,
-    pub(crate) chain: Chain,
-    /// The page that shows its calls.
-    pub(crate) calls_page: Option<Arc<CallsPage>>,
-    pub(crate) administration: Option<Arc<AdministrationPage>>,
-    pub(crate) well_known: WellKnown,
-    /// The authorization server whose routes share the listener.
-    pub(crate) authorization_server: Option<Arc<dyn AuthorizationServer>>,
+    pub(crate) chain: Arc<Chain>,
     pub(crate) passthrough: Vec<http::HeaderName>,
     pub(crate) session_life: Duration,
     /// Where sessions are stored that all replicas see.
@@ -170,17 +159,6 @@ pub(crate) struct ClientRequest<'a> {
     id: &'a str,
     session: Arc<ClientSession>,
     caller: Caller,
-    sender: Sender,
-}
-
-/// Who has made a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Sender {
-    Client,
-    /// A tool of the virtual server itself, which the client has called.
-    OwnTool,
-    /// The client, by call_tool.
-    Search,
 }
 
 impl ClientRequest<'_> {
@@ -196,36 +174,46 @@ impl ClientRequest<'_> {
 }
 
 impl VirtualServer {
-    pub(crate) fn with(parts: Parts) -> Self {
-        Self(Arc::new(Front::with(parts)))
+    pub(crate) fn new(endpoint: EndpointParts, parts: Parts) -> Self {
+        Self(Arc::new(Endpoint::new(endpoint, Backends(Arc::new(Front::with(parts))))))
     }
 
-    /// Checks that what the server needs beside its backends is available. To be called before it serves.
-    pub async fn check(&self) -> Result<(), crate::ConfigError> {
-        if let Some(records) = &self.0.records {
+    /// The endpoint, for a listener to serve.
+    pub fn endpoint(&self) -> Arc<impl Service + use<>> {
+        self.0.clone()
+    }
+
+    fn front(&self) -> &Front {
+        &self.0.upstream().0
+    }
+
+    /// Checks that everything that the server needs besides its backends is available. To be called before it serves.
+    pub async fn check(&self) -> Result<(), ConfigError> {
+        if let Some(records) = &self.front().records {
             records.check().await?;
         }
-        self.0.chain.check().await
+        self.front().chain.check().await
     }
 
     /// Uses the backends of another configuration. Those that stay keep their sessions.
     pub fn set_backends(&self, settings: &Settings) -> Result<(), ConfigError> {
-        self.0.views.replace(&self.0.factory, &settings.blueprints()?).map_err(ConfigError::new)
+        let front = self.front();
+        front.views.replace(&front.factory, &settings.blueprints()?).map_err(ConfigError::new)
     }
 
     /// Counts changes of its backends, of which each may change what clients see.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.0.views.changes()
+        self.front().views.changes()
     }
 
     /// The state of all backends, as the status of a VirtualMCPServer has it.
     pub fn backend_states(&self) -> Vec<serde_json::Value> {
-        report::states(&self.0.views)
+        report::states(&self.front().views)
     }
 
     /// Makes every client use another connection for its next request, and so another replica.
-    pub fn leave(&self) {
-        self.0.is_leaving.store(true, Ordering::Relaxed);
+    pub fn drain(&self) {
+        self.0.drain();
     }
 }
 
@@ -236,10 +224,6 @@ impl Front {
             group,
             views,
             chain,
-            calls_page,
-            administration,
-            well_known,
-            authorization_server,
             passthrough,
             session_life,
             records,
@@ -258,10 +242,6 @@ impl Front {
             group,
             views,
             chain,
-            calls_page,
-            administration,
-            well_known,
-            authorization_server,
             sessions: Arc::new(Memory::new(session_life)),
             kept: records.as_ref().map(|records| Arc::new(KeptRuns::new(records, &seal))),
             records: records.map(Arc::new),
@@ -276,7 +256,6 @@ impl Front {
             budget,
             number: AtomicU64::new(1),
             closing: watch::Sender::new(false),
-            is_leaving: AtomicBool::new(false),
             is_synced: watch::Sender::new(discovery.is_none()),
             is_ready: watch::Sender::new(false),
             discovery,
@@ -319,7 +298,7 @@ impl Front {
     }
 
     /// Sets the metrics about the state of backends.
-    fn measure(&self, backends: &Backends) {
+    fn measure(&self, backends: &crate::views::Backends) {
         let Some(telemetry) = self.chain.telemetry() else { return };
         let state = |(name, backend): (&'_ Arc<str>, &Arc<Backend>)| {
             let health = backend.health();
@@ -351,9 +330,9 @@ impl Front {
     }
 
     /// Reports the state of the backends, in a cluster.
-    async fn report(&self) {
+    async fn report(&self, is_draining: &AtomicBool) {
         match &self.reporter {
-            Some(reporter) => reporter.run(&self.views, &self.is_synced, &self.is_leaving).await,
+            Some(reporter) => reporter.run(&self.views, &self.is_synced, is_draining).await,
             None => std::future::pending().await,
         }
     }
@@ -393,51 +372,5 @@ struct AbortOnDrop(AbortHandle);
 impl Drop for AbortOnDrop {
     fn drop(&mut self) {
         self.0.abort();
-    }
-}
-
-impl Service for VirtualServer {
-    fn respond(
-        &self,
-        request: Request<Incoming>,
-        peer: SocketAddr,
-    ) -> impl Future<Output = Response<Body>> + Send {
-        self.0.route(request, peer)
-    }
-
-    fn is_leaving(&self) -> bool {
-        self.0.is_leaving.load(Ordering::Relaxed)
-    }
-
-    async fn run(&self) {
-        let front = &self.0;
-        tokio::select! {
-            () = front.sessions.expire() => {}
-            () = front.stateless.expire() => {}
-            () = front.parked.expire() => {}
-            () = front.end_sessions() => {}
-            () = front.run_backends() => {}
-            () = front.factory.close_idle_connections() => {}
-            () = front.discover() => {}
-            () = front.become_ready() => {}
-            () = front.report() => {}
-            () = front.run_search() => {}
-        }
-    }
-
-    fn close_streams(&self) {
-        if let Some(page) = &self.0.calls_page {
-            page.close();
-        }
-        self.0.closing.send_replace(true);
-    }
-
-    fn stop(&self) -> bool {
-        false
-    }
-
-    async fn flush(&self) {
-        self.0.end_all_sessions().await;
-        self.0.chain.flush().await;
     }
 }

@@ -10,21 +10,42 @@ use crate::{
     limits,
 };
 
-impl Front {
+/// A page that needs no authentication.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Page {
+    Health,
+    Readiness,
+    Status,
+    BackendsHealth,
+}
+
+impl Page {
     /// The page at this path, if there is one.
-    pub(super) async fn page(&self, path: &str) -> Option<Response<Body>> {
-        let page = match path {
-            "/health" | "/ping" => json!({"status": "ok"}),
-            "/readyz" => return Some(self.readiness().await),
-            "/status" => self.status().await,
-            "/api/backends/health" => self.backends_health().await,
-            _ => return None,
+    pub(super) fn at(path: &str) -> Option<Self> {
+        match path {
+            "/health" | "/ping" => Some(Self::Health),
+            "/readyz" => Some(Self::Readiness),
+            "/status" => Some(Self::Status),
+            "/api/backends/health" => Some(Self::BackendsHealth),
+            _ => None,
+        }
+    }
+}
+
+impl Front {
+    /// The response with this page.
+    pub(super) async fn page(&self, page: Page) -> Response<Body> {
+        let page = match page {
+            Page::Health => json!({"status": "ok"}),
+            Page::Readiness => return self.readiness().await,
+            Page::Status => self.status().await,
+            Page::BackendsHealth => self.backends_health().await,
         };
         let mut page = response::json(StatusCode::OK, page.to_string());
         let headers = page.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        Some(page)
+        page
     }
 
     /// It is ready when it knows its backends and what they offer, or that they do not respond.

@@ -6,7 +6,9 @@ use skep_mcp::{
     header::{MCP_PARAM_PREFIX, encoded_name},
 };
 
-use super::{ClientRequest, Sender};
+use skep_gateway::message::Origin;
+
+use super::ClientRequest;
 use crate::backend::Link;
 
 /// How deep a schema is searched for them.
@@ -18,7 +20,7 @@ pub(super) fn parameter_headers(request: &ClientRequest<'_>, tool: Option<&str>,
     if link.revision.era() == Era::Legacy {
         return HeaderMap::new();
     }
-    if (request.era, request.sender) == (Era::Modern, Sender::Client) {
+    if request.era == Era::Modern && matches!(request.exchange.origin, Origin::Client) {
         let all = request.exchange.headers.iter();
         let sent = all.filter(|(name, _)| name.as_str().starts_with(MCP_PARAM_PREFIX));
         return sent.map(|(name, value)| (name.clone(), value.clone())).collect();

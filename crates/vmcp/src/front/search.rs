@@ -15,22 +15,22 @@ use serde::{
 };
 use skep_gateway::{
     http::Body,
-    message::Exchange,
-    middleware::{CallOutcome, SearchEvent},
+    message::{Exchange, Origin},
+    middleware::SearchEvent,
 };
 use skep_mcp::{Envelope, List, Message, Method, Outcome, Raw, Rejection};
 use skep_tool_search::Query;
 
 use super::{
-    ClientRequest, Front, Sender,
-    answer::{tool_error, translated},
+    ClientRequest, Front,
+    answer::{Recipient, tool_error, translated},
     rpc::{self, RpcError},
     script::runs_scripts,
 };
 use crate::{
     catalog::{Catalog, Page, field},
     limits,
-    search::{CALL_TOOL, FIND_TOOL, InnerCall, Search},
+    search::{CallToolError, InnerCall, Search},
 };
 
 /// How many bytes of JSON are counted as a token. ToolHive counts the same.
@@ -91,16 +91,11 @@ impl Front {
     }
 
     /// Replaces a call of call_tool by the call of the inner tool.
-    pub(super) fn unwrap_call(&self, exchange: &mut Exchange) -> Result<Sender, Rejection> {
-        let is_unwrapped = self.search.is_some() && InnerCall::unwrap(exchange)?;
-        Ok(if is_unwrapped { Sender::Search } else { Sender::Client })
-    }
-
-    /// Records how a call ended, if call_tool made it.
-    pub(super) fn record_call(&self, sender: Sender, outcome: CallOutcome, started: Instant) {
-        if let (Sender::Search, Some(telemetry)) = (sender, self.chain.telemetry()) {
-            telemetry.record_search(SearchEvent::Called { outcome, took: started.elapsed() });
+    pub(super) fn unwrap_call(&self, exchange: &mut Exchange) -> Result<(), Rejection> {
+        if self.search.is_some() && InnerCall::unwrap(exchange)? {
+            exchange.origin = Origin::Unwrapped;
         }
+        Ok(())
     }
 
     /// The list of a client that searches: the search itself, and pinned tools.
@@ -125,32 +120,16 @@ impl Front {
         self.listed(request, List::Tools, &Page { items: format!("[{}]", tools.join(",")), next: None })
     }
 
-    /// The response to a call of the search itself, or of a tool that a client must search for.
-    pub(super) async fn search_response(&self, request: &ClientRequest<'_>) -> Option<Response<Body>> {
-        let search = self.search.as_ref().filter(|_| request.method == Method::ToolsCall)?;
-        let tool = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
-        match (&*tool, request.sender) {
-            (FIND_TOOL, _) => Some(self.find_tool(search, request).await),
-            (CALL_TOOL, Sender::Client) => {
-                // Otherwise, it would be another call.
-                let mistake = InnerCall::of(request.envelope.arguments()).err()?;
-                self.record_call(Sender::Search, CallOutcome::Failure, request.exchange.started);
-                Some(self.tool_result(request, tool_error(&mistake.to_string())))
-            }
-            (_, Sender::Client) if !search.is_pinned(&tool) => {
-                let message = format!(
-                    "unknown tool {tool:?}: find tools with {FIND_TOOL}, and call them with {CALL_TOOL}"
-                );
-                Some(RpcError::invalid(message).response(request.id, request.era))
-            }
-            _ => None,
-        }
+    /// The response to a call of `call_tool` without a valid inner call.
+    pub(super) fn invalid_call(&self, request: &ClientRequest<'_>, error: &CallToolError) -> Response<Body> {
+        let took = request.exchange.started.elapsed();
+        self.record_search(SearchEvent::Called { has_failed: true, took });
+        self.tool_result(request, tool_error(&error.to_string()))
     }
 
-    /// The response to call_tool for a tool that does not exist.
-    pub(super) fn unknown_tool(&self, request: &ClientRequest<'_>) -> Response<Body> {
-        self.record_call(request.sender, CallOutcome::Unknown, request.exchange.started);
-        let tool = request.envelope.target().map(|target| target.name().into_owned()).unwrap_or_default();
+    /// The response to `call_tool` for a tool that does not exist.
+    pub(super) fn unknown_tool(&self, request: &ClientRequest<'_>, tool: &str) -> Response<Body> {
+        self.record_search(SearchEvent::UnknownTool);
         self.tool_result(request, tool_error(&format!("tool not found: {tool}")))
     }
 
@@ -158,13 +137,18 @@ impl Front {
     pub(super) fn tool_result(&self, request: &ClientRequest<'_>, result: String) -> Response<Body> {
         let result = Raw::spelled(&result)
             .and_then(|result| {
-                translated(result, Method::ToolsCall, request.era, Sender::Client, &self.name).ok()
+                translated(result, Method::ToolsCall, request.era, Recipient::Client, &self.name).ok()
             })
             .unwrap_or(result);
         rpc::result(request.id, &result, request.era)
     }
 
-    async fn find_tool(&self, search: &Arc<Search>, request: &ClientRequest<'_>) -> Response<Body> {
+    /// The response to `find_tool`.
+    pub(super) async fn find_tool(
+        &self,
+        search: &Arc<Search>,
+        request: &ClientRequest<'_>,
+    ) -> Response<Body> {
         let started = Instant::now();
         let arguments = request.envelope.arguments();
         let wanted = arguments

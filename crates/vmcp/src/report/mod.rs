@@ -55,12 +55,12 @@ impl Reporter {
     }
 
     /// Reports whenever something changes, until the pod leaves.
-    pub(crate) async fn run(&self, views: &Views, is_synced: &watch::Sender<bool>, is_leaving: &AtomicBool) {
+    pub(crate) async fn run(&self, views: &Views, is_synced: &watch::Sender<bool>, is_draining: &AtomicBool) {
         let mut changes = views.changes();
         let (mut delay, mut again) = (RETRY.0, AGAIN.0);
         loop {
             tokio::time::sleep(PAUSE).await;
-            if is_leaving.load(Ordering::Relaxed) {
+            if is_draining.load(Ordering::Relaxed) {
                 return std::future::pending().await;
             }
             let is_known = *is_synced.borrow()

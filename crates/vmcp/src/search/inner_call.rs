@@ -15,9 +15,9 @@ pub(crate) struct InnerCall<'a> {
     arguments: Cow<'a, str>,
 }
 
-/// Why a call of call_tool calls nothing.
+/// The reason why a call of `call_tool` calls nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Mistake {
+pub(crate) enum CallToolError {
     #[error("tool_name is required: the name of a tool, as find_tool returned it")]
     NoName,
     #[error("parameters must be an object")]
@@ -26,11 +26,11 @@ pub(crate) enum Mistake {
 
 impl<'a> InnerCall<'a> {
     /// The call in the arguments of call_tool.
-    pub(crate) fn of(arguments: Option<Raw<'a>>) -> Result<Self, Mistake> {
-        let arguments = arguments.ok_or(Mistake::NoName)?;
+    pub(crate) fn of(arguments: Option<Raw<'a>>) -> Result<Self, CallToolError> {
+        let arguments = arguments.ok_or(CallToolError::NoName)?;
         let parameters = arguments.get("parameters").filter(|parameters| parameters.kind() != Kind::Null);
         if parameters.is_some_and(|parameters| parameters.kind() != Kind::Object) {
-            return Err(Mistake::Parameters);
+            return Err(CallToolError::Parameters);
         }
         let name = |object: Raw<'a>| object.get("tool_name").and_then(Raw::as_text);
         let all = parameters.map_or(Cow::Borrowed("{}"), |parameters| Cow::Borrowed(parameters.as_str()));
@@ -38,7 +38,7 @@ impl<'a> InnerCall<'a> {
             return Ok(Self { tool, arguments: all });
         }
         // Some models write the name one level too deep.
-        let tool = parameters.and_then(name).filter(|name| !name.is_empty()).ok_or(Mistake::NoName)?;
+        let tool = parameters.and_then(name).filter(|name| !name.is_empty()).ok_or(CallToolError::NoName)?;
         let mut others = Object::default();
         let entries = parameters.and_then(|parameters| parameters.entries().ok()).unwrap_or_default();
         for (key, value) in entries.into_iter().filter(|(key, _)| key.decoded() != "tool_name") {
@@ -84,7 +84,7 @@ impl<'a> InnerCall<'a> {
 mod tests {
     use super::*;
 
-    fn inner(arguments: &str) -> Result<(String, String), Mistake> {
+    fn inner(arguments: &str) -> Result<(String, String), CallToolError> {
         let inner = InnerCall::of(Raw::spelled(arguments))?;
         Ok((inner.tool.into_owned(), inner.arguments.into_owned()))
     }
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn a_mistake_has_its_field() {
-        assert_eq!(inner("{}"), Err(Mistake::NoName));
-        assert_eq!(inner(r#"{"tool_name":"","parameters":{}}"#), Err(Mistake::NoName));
-        assert_eq!(inner(r#"{"tool_name":"a","parameters":[]}"#), Err(Mistake::Parameters));
-        assert_eq!(InnerCall::of(None), Err(Mistake::NoName));
+        assert_eq!(inner("{}"), Err(CallToolError::NoName));
+        assert_eq!(inner(r#"{"tool_name":"","parameters":{}}"#), Err(CallToolError::NoName));
+        assert_eq!(inner(r#"{"tool_name":"a","parameters":[]}"#), Err(CallToolError::Parameters));
+        assert_eq!(InnerCall::of(None), Err(CallToolError::NoName));
     }
 }

@@ -20,7 +20,7 @@ use skep_tool_search::StaticModel;
 use crate::ConfigError;
 use embeddings::Embeddings;
 pub(crate) use index::ToolIndex;
-pub(crate) use inner_call::InnerCall;
+pub(crate) use inner_call::{CallToolError, InnerCall};
 pub(crate) use meaning::Meaning;
 use own_tools::own_tools;
 pub(crate) use own_tools::{CALL_TOOL, FIND_TOOL};

@@ -242,7 +242,7 @@ async fn a_replica_that_leaves_reports_no_change() {
         one.is_some_and(|one| one.tool_count == Some(3))
     };
     let object = handle.until("it has the backend", is_ready).await.unwrap();
-    server.server.leave();
+    server.server.drain();
     member(&test, "two", "team", &two, json!({})).await;
     until_offered(&server, &["one", "two"]).await;
     // A report follows a change after a second.

@@ -13,6 +13,7 @@ use crate::{
     backend::Backend,
     client::text,
     upstream_tokens::{Caller, FakeServer, assert_names_where_to_go, caller_with, config_with},
+    with_authorization_server,
 };
 
 const AUDIENCE: &str = "https://as.files.example";
@@ -59,7 +60,7 @@ fn assertion(provider: &IdentityProvider, audience: &str) -> Value {
 async fn started(fake: &Arc<FakeServer>, one: &Backend, two: &Backend, first: &str) -> Server {
     let config = config_with(one, two, first, OPEN);
     let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
-    Server::run(settings.with_authorization_server(fake.clone()).unwrap(), None, None).await
+    Server::run(with_authorization_server(settings, fake.clone()).unwrap(), None, None).await
 }
 
 fn assert_succeeded(response: &Value) {

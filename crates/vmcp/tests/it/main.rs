@@ -41,7 +41,9 @@ mod workflows;
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use skep_vmcp::{Cluster, Listen, Settings, VirtualServer, Workers, serve};
+use skep_vmcp::{
+    AuthorizationServer, Cluster, ConfigError, Extras, Listen, Settings, VirtualServer, Workers, serve,
+};
 use tokio::{net::TcpListener, runtime::Runtime, sync::oneshot, task::JoinHandle};
 
 use backend::Backend;
@@ -50,7 +52,7 @@ use client::Client;
 /// A running virtual server.
 struct Server {
     address: SocketAddr,
-    server: Arc<VirtualServer>,
+    server: VirtualServer,
     stop: oneshot::Sender<()>,
     served: JoinHandle<()>,
 }
@@ -92,11 +94,11 @@ impl Server {
     /// The one with these settings.
     async fn run(settings: Settings, life: Option<Duration>, cluster: Option<Cluster>) -> Self {
         let listen = Listen { host: "127.0.0.1".into(), session_life: life, audits: false };
-        let server = Arc::new(settings.server(&listen, cluster).unwrap());
+        let server = settings.server(&listen, cluster).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = server.clone();
+        let serving = server.endpoint();
         let served = tokio::spawn(async move {
             let stopped = async { drop(stopped.await) };
             serve(listener, serving, Workers::default(), stopped).await.unwrap();
@@ -120,6 +122,13 @@ impl Server {
     async fn client(&self) -> Client {
         Client::start(self.address, serde_json::json!({})).await
     }
+}
+
+fn with_authorization_server(
+    settings: Settings,
+    server: Arc<dyn AuthorizationServer>,
+) -> Result<Settings, ConfigError> {
+    settings.with_extras(Extras { authorization_server: Some(server), ..Extras::default() })
 }
 
 /// A virtual server that can be killed as a process can: with its runtime, all of its tasks and connections end at once.

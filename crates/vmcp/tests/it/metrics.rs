@@ -1,4 +1,13 @@
-//! What Prometheus sees of backends.
+//! The metrics that Prometheus scrapes.
+
+use std::time::Duration;
+
+use skep_testkit::free_port;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::{sleep, timeout},
+};
 
 use crate::{
     Server,
@@ -69,4 +78,33 @@ async fn the_health_and_the_circuit_of_each_backend_are_measured() {
     while states().await != [all(("", ""))[1].clone(), all(("", ""))[3].clone()] {
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
     }
+}
+
+#[tokio::test]
+async fn a_port_of_its_own_serves_metrics_only() {
+    let (backend, port) = (Backend::start().await, free_port());
+    let telemetry = format!(
+        "telemetry: {{serviceName: test, enablePrometheusMetricsPath: true, metricsEnabled: true, \
+         metricsOnTransportPort: false, prometheusPort: {port}}}\n"
+    );
+    let server = Server::before(&[("a", &backend)], &telemetry).await;
+    let client = server.client().await;
+    client.call("a_echo").await;
+    assert!(client.page("/metrics").await.contains("metrics are not served on this port"));
+    let scrape = async || {
+        let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await?;
+        let mut page = String::new();
+        stream.read_to_string(&mut page).await.map(|_| page)
+    };
+    let scraped = async {
+        loop {
+            match scrape().await {
+                Ok(page) => return page,
+                Err(_) => sleep(Duration::from_millis(10)).await,
+            }
+        }
+    };
+    let page = timeout(Duration::from_secs(20), scraped).await.expect("the port has a listener");
+    assert!(page.contains("toolhive_vmcp_backend_requests_total{"), "{page}");
 }

@@ -21,7 +21,7 @@ use skep_auth::{AuthenticationError, OwnTokens};
 use skep_vmcp::{AuthorizationServer, ConnectionSource, Connections, ProviderTokenError, Settings};
 use tokio::{net::TcpStream, sync::watch};
 
-use crate::{Server, backend::Backend, client::text};
+use crate::{Server, backend::Backend, client::text, with_authorization_server};
 
 /// The key of the input that connects an account.
 const CONNECT: &str = "skep/connect-account";
@@ -266,7 +266,7 @@ pub(crate) async fn caller_with(server: &Server, token: &'static str) -> Caller 
 
 async fn server(fake: Arc<FakeServer>, one: &Backend, two: &Backend) -> Server {
     let settings = Settings::parse(&config(one, two)).unwrap_or_else(|errors| panic!("{errors:?}"));
-    Server::run(settings.with_authorization_server(fake).unwrap(), None, None).await
+    Server::run(with_authorization_server(settings, fake).unwrap(), None, None).await
 }
 
 #[tokio::test]
@@ -450,7 +450,7 @@ async fn a_workflow_or_script_that_needs_an_account_ends_with_where_to_connect_i
     let fake = FakeServer::new();
     let config = format!("{}{MORE}", config(&one, &two));
     let settings = Settings::parse(&config).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let server = Server::run(settings.with_authorization_server(fake.clone()).unwrap(), None, None).await;
+    let server = Server::run(with_authorization_server(settings, fake.clone()).unwrap(), None, None).await;
     let mut opener = Caller { address: server.address, session: String::new(), token: "valid" };
     assert_eq!(opener.initialize_with(json!({"elicitation": {"url": {}}})).await, StatusCode::OK);
     let script =
@@ -509,7 +509,7 @@ async fn a_configuration_that_contradicts_the_authorization_server_is_rejected()
     ] {
         let settings = Settings::parse(&wrong).unwrap_or_else(|errors| panic!("{errors:?}"));
         let error =
-            settings.with_authorization_server(FakeServer::new()).map(|_| ()).unwrap_err().to_string();
+            with_authorization_server(settings, FakeServer::new()).map(|_| ()).unwrap_err().to_string();
         assert!(error.contains(name), "{error}");
     }
 }

@@ -13,7 +13,7 @@ use crate::{
     http::{Ended, REQUEST_ID},
     identity::Identity,
     limits,
-    message::Exchange,
+    message::{Exchange, Origin},
     middleware::{
         oauth_events::OauthEvent,
         telemetry::{RpcError, rpc_error},
@@ -75,7 +75,7 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
             "request_id": short(text(&exchange.headers, REQUEST_ID.as_str())),
         },
     });
-    let identity = exchange.identity.as_deref();
+    let identity = exchange.caller.identity.as_deref();
     let entry = json!({
         "time": now, "level": "AUDIT", "msg": "audit_event", "audit_id": exchange.audit_id().to_string(),
         "type": type_, "logged_at": now, "source": source, "subjects": subjects(identity), "target": target,
@@ -87,10 +87,11 @@ pub(super) fn entry(exchange: &Exchange, type_: &str, log: &Log) -> Map<String, 
     let most = log.config.max_delegation_depth() as usize;
     let delegation = identity.and_then(|identity| identity.delegation.description(most));
     entry.extend(delegation.map(|delegation| ("delegation".to_owned(), delegation)));
-    let part_of = exchange.part_of.as_ref();
-    let part_of = part_of.map(|part| json!({"tool": &*part.tool, "audit_id": part.audit_id.to_string()}));
-    entry.extend(part_of.map(|part| ("part_of".to_owned(), part)));
-    let workflow = exchange.workflow.as_ref();
+    if let Origin::Part(part) = &exchange.origin {
+        let call = json!({"tool": &*part.tool, "audit_id": part.audit_id.to_string()});
+        entry.insert("part_of".to_owned(), call);
+    }
+    let workflow = exchange.origin.workflow();
     entry.extend(workflow.map(|workflow| ("authorized_as".to_owned(), workflow_text(&workflow.subject))));
     entry
 }

@@ -114,8 +114,8 @@ impl Authorization {
         exchange: &mut Exchange,
         tools: Option<Tools<'_>>,
     ) -> Result<(), ErrorResponse> {
-        if let Some(provider) = self.provider.as_ref().filter(|_| exchange.workflow.is_none()) {
-            exchange.principal = self.principals.of(provider, exchange.identity.as_ref()).await;
+        if let Some(provider) = self.provider.as_ref().filter(|_| exchange.origin.workflow().is_none()) {
+            exchange.caller.principal = self.principals.of(provider, exchange.caller.identity.as_ref()).await;
         }
         let _memory = self.arguments_memory(exchange).map_err(|rejection| exchange.reject(&rejection))?;
         let mut requests = self.authorization_requests(exchange)?;
@@ -211,10 +211,14 @@ impl Authorization {
 
     /// The caller as the policies see it. If the provider has no claims about it, none of them can permit anything.
     fn principal<'a>(&self, exchange: &'a Exchange) -> Option<&'a Arc<Identity>> {
-        if exchange.workflow.is_some() {
-            return exchange.workflow.as_ref();
+        if let Some(workflow) = exchange.origin.workflow() {
+            return Some(workflow);
         }
-        if self.provider.is_some() { exchange.principal.as_ref() } else { exchange.identity.as_ref() }
+        if self.provider.is_some() {
+            exchange.caller.principal.as_ref()
+        } else {
+            exchange.caller.identity.as_ref()
+        }
     }
 
     /// What policies must permit for a request to pass. Nothing if they do not apply to it.
@@ -423,7 +427,7 @@ async fn are_allowed(
 
 /// Who acts in a request.
 fn kind(exchange: &Exchange) -> PrincipalKind {
-    if exchange.workflow.is_some() { PrincipalKind::Workflow } else { PrincipalKind::Client }
+    if exchange.origin.workflow().is_some() { PrincipalKind::Workflow } else { PrincipalKind::Client }
 }
 
 fn principal(kind: PrincipalKind, identity: &Identity) -> Principal<'_> {

@@ -60,7 +60,7 @@ fn exchange(identity: Option<Identity>, headers: HeaderMap) -> Exchange {
     let mut exchange = Exchange::new(head, (Ipv4Addr::LOCALHOST, 1).into(), &Budget::new(1 << 20));
     exchange.headers = headers;
     exchange.body = Bytes::from_static(b"{}");
-    exchange.identity = identity.map(Arc::new);
+    exchange.caller.identity = identity.map(Arc::new);
     exchange
 }
 

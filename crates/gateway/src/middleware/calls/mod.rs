@@ -208,7 +208,7 @@ fn call(exchange: &Exchange) -> Call {
     let message = exchange.message.as_ref();
     let method = message.map_or(exchange.method.as_str(), |message| message.method_name.as_str());
     let target = message.and_then(|message| message.target.as_deref()).unwrap_or_default();
-    let caller = exchange.identity.as_ref().filter(|identity| !identity.is_local);
+    let caller = exchange.caller.identity.as_ref().filter(|identity| !identity.is_local);
     let elapsed = exchange.started.elapsed();
     Call {
         id: 0,

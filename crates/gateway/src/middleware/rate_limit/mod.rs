@@ -102,7 +102,7 @@ impl RateLimit {
         else {
             return Ok(());
         };
-        let user = exchange.identity.as_ref().map(|identity| identity.subject.as_str());
+        let user = exchange.caller.identity.as_ref().map(|identity| identity.subject.as_str());
         let applying = self.buckets.of(call.target.as_deref(), user);
         if applying.keys.is_empty() {
             return Ok(());

@@ -44,7 +44,7 @@ use outcome::failed;
 pub(super) use outcome::{Failure, RpcError, failure, rpc_error};
 pub use page::{METRICS, Page, not_served};
 use prometheus::Prometheus;
-pub use searches::{CallOutcome, SearchEvent};
+pub use searches::SearchEvent;
 use settings::wrong;
 use spans::Spans;
 pub use workflows::WorkflowRun;
@@ -160,14 +160,9 @@ impl Telemetry {
         }
     }
 
-    /// Records what the tool search has done.
+    /// Records an event of the tool search.
     pub fn record_search(&self, event: SearchEvent) {
-        if let Some(searches) = self.0.metrics.as_ref().and_then(|metrics| metrics.searches.as_ref()) {
-            searches.record(event);
-        }
-        if let Some(searches) = self.0.prometheus.as_ref().and_then(|page| page.searches.as_ref()) {
-            searches.record(event);
-        }
+        self.0.record_search(event);
     }
 
     /// What Prometheus can scrape.
@@ -206,6 +201,15 @@ impl Shared {
         }
     }
 
+    fn record_search(&self, event: SearchEvent) {
+        if let Some(searches) = self.metrics.as_ref().and_then(|metrics| metrics.searches.as_ref()) {
+            searches.record(event);
+        }
+        if let Some(searches) = self.prometheus.as_ref().and_then(|page| page.searches.as_ref()) {
+            searches.record(event);
+        }
+    }
+
     fn record(&self, measured: &Measured<'_>) {
         if let Some(metrics) = &self.metrics {
             metrics.ended(measured);
@@ -224,6 +228,8 @@ struct Measurement {
     span: Mutex<Option<Span>>,
     /// Whether it opens a stream for messages of the server.
     listens: bool,
+    /// Whether it calls a tool that the client found by a search.
+    is_searched: bool,
     end: OnceLock<Ended>,
 }
 
@@ -238,6 +244,7 @@ impl Measurement {
             subject: Subject::of(exchange),
             span: Mutex::new(shared.spans.as_ref().and_then(|spans| spans.start(exchange))),
             listens,
+            is_searched: exchange.origin.is_unwrapped(),
             end: OnceLock::new(),
             shared: shared.clone(),
         }
@@ -285,6 +292,10 @@ impl Drop for Measurement {
         let labels = shared.known.labels(&self.subject, status.unwrap_or(ABANDONED), failure);
         let streamed = self.listens && failure.is_none();
         let took = (!streamed).then(|| self.started.elapsed());
+        if self.is_searched {
+            let has_failed = failure.is_some();
+            shared.record_search(SearchEvent::Called { has_failed, took: self.started.elapsed() });
+        }
         shared.record(&Measured { labels: &labels, took });
         let span = self.span.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if let (Some(spans), Some(span)) = (&shared.spans, span) {

@@ -53,24 +53,15 @@ pub enum SearchEvent {
     },
     /// A tool was called by its name.
     Called {
-        /// How it ended.
-        outcome: CallOutcome,
+        /// Whether the call failed or was rejected.
+        has_failed: bool,
         /// How long it took.
         took: Duration,
     },
+    /// The tool that was called does not exist.
+    UnknownTool,
     /// The embedding service failed.
     NoVectors,
-}
-
-/// How the call of a tool ended that was searched for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallOutcome {
-    /// With a response of the tool.
-    Success,
-    /// It failed, or was rejected.
-    Failure,
-    /// The tool does not exist.
-    Unknown,
 }
 
 /// For a collector.
@@ -121,15 +112,15 @@ impl Sent {
                 self.find_errors.add(1, &[]);
                 self.find_duration.record(took.as_secs_f64(), &[]);
             }
-            SearchEvent::Called { outcome, took } => {
+            SearchEvent::Called { has_failed, took } => {
                 self.called.add(1, &[]);
                 self.call_duration.record(took.as_secs_f64(), &[]);
-                if outcome != CallOutcome::Success {
+                if has_failed {
                     self.call_errors.add(1, &[]);
                 }
-                if outcome == CallOutcome::Unknown {
-                    self.unknown.add(1, &[]);
-                }
+            }
+            SearchEvent::UnknownTool => {
+                self.unknown.add(1, &[]);
             }
             SearchEvent::NoVectors => self.no_vectors.add(1, &[]),
         }
@@ -216,15 +207,15 @@ impl Scraped {
                 count(&self.find_errors);
                 observe(&self.find_duration, took.as_secs_f64());
             }
-            SearchEvent::Called { outcome, took } => {
+            SearchEvent::Called { has_failed, took } => {
                 count(&self.called);
                 observe(&self.call_duration, took.as_secs_f64());
-                if outcome != CallOutcome::Success {
+                if has_failed {
                     count(&self.call_errors);
                 }
-                if outcome == CallOutcome::Unknown {
-                    count(&self.unknown);
-                }
+            }
+            SearchEvent::UnknownTool => {
+                count(&self.unknown);
             }
             SearchEvent::NoVectors => count(&self.no_vectors),
         }

@@ -24,7 +24,7 @@ impl Context {
     /// The payload about a request, under an id. The message in it is the received one, byte for byte.
     pub(crate) fn payload(&self, exchange: &Exchange, uid: uuid::Uuid) -> Result<Bytes, Rejection> {
         let message = std::str::from_utf8(&exchange.body).map_err(|_| Rejection::Internal)?;
-        let principal = exchange.identity.as_deref().map_or(Value::Null, principal);
+        let principal = exchange.caller.identity.as_deref().map_or(Value::Null, principal);
         let (uid, timestamp) = (uid.to_string(), Timestamp::now().to_string());
         let context = json!({
             "server_name": self.server, "source_ip": exchange.peer.to_string(), "transport": self.transport,

@@ -196,8 +196,8 @@ async fn a_server_of_2024_alone_is_reported_with_its_revision() {
         _ => Vec::new(),
     });
     let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
-    let proxy = Arc::new(Proxy::with_attached(&config, fake, Duration::from_secs(20)).unwrap());
-    let fixture = Fixture::serving(proxy.clone()).await;
+    let proxy = Proxy::with_attached(&config, fake, Duration::from_secs(20)).unwrap();
+    let fixture = Fixture::around(proxy.clone()).await;
     let user = reporting(&test).await;
     test.create_object(&MCPServer::test("files")).await;
     let reporter = Reporter::within(&config, user.client(), test.name());
@@ -270,8 +270,8 @@ async fn a_crd_that_lacks_the_field_gets_the_condition_once_and_no_further_write
         _ => Vec::new(),
     });
     let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
-    let proxy = Arc::new(Proxy::with_attached(&config, fake.clone(), Duration::from_secs(20)).unwrap());
-    let fixture = Fixture::serving(proxy.clone()).await;
+    let proxy = Proxy::with_attached(&config, fake.clone(), Duration::from_secs(20)).unwrap();
+    let fixture = Fixture::around(proxy.clone()).await;
     let reporter = Reporter::within(&config, user.client(), test.name());
     let recording = user.record();
     let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
@@ -349,7 +349,7 @@ async fn a_proxy_that_is_replaced_does_not_overwrite_the_report_of_the_newer_one
     test.api::<MCPServer>().patch("files", &PatchParams::default(), &Patch::Merge(changed)).await.unwrap();
     let reports = |server: &Server, generation: i64| {
         let config = RunConfig { mcpserver_generation: generation, ..config(server, "files") };
-        let proxy = Arc::new(Proxy::new(&config).unwrap());
+        let proxy = Proxy::new(&config).unwrap();
         let reporter = Reporter::within(&config, user.client(), test.name());
         let running = proxy.clone();
         (proxy, tokio::spawn(async move { reporter.run(&running, None).await }))
@@ -378,7 +378,7 @@ async fn a_proxy_that_is_replaced_does_not_overwrite_the_report_of_the_newer_one
     assert_eq!(recording.count("patch", "mcpservers", "status").await, 0);
     assert_eq!(initialized().await, (json!("Initialized"), json!(old + 1)));
 
-    leaving.leave();
+    leaving.drain();
     old_reports.await.unwrap();
     new_reports.abort();
 }
@@ -407,8 +407,7 @@ async fn tools_that_a_server_announces_are_in_the_status_without_a_restart() {
     });
     let config = RunConfig::parse(&json!({"name": "files", "transport": "stdio"}).to_string()).unwrap();
     let proxy = Proxy::with_attached(&config, fake.clone(), Duration::from_secs(20)).unwrap();
-    let proxy = Arc::new(proxy);
-    let fixture = Fixture::serving(proxy.clone()).await;
+    let fixture = Fixture::around(proxy.clone()).await;
     let reporter = Reporter::within(&config, user.client(), test.name());
     let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
     eventually("the report", async || live(&test, "files").await["server"]["toolCount"] == 1).await;
@@ -440,8 +439,8 @@ async fn tools_that_a_server_behind_http_announces_to_a_client_are_in_the_status
     })
     .await;
     let config = config(&server, "files");
-    let proxy = Arc::new(Proxy::new(&config).unwrap());
-    let fixture = Fixture::serving(proxy.clone()).await;
+    let proxy = Proxy::new(&config).unwrap();
+    let fixture = Fixture::around(proxy.clone()).await;
     let reporter = Reporter::within(&config, user.client(), test.name());
     let reporting = tokio::spawn(async move { reporter.run(&proxy, None).await });
     eventually("the report", async || live(&test, "files").await["server"]["toolCount"] == 2).await;

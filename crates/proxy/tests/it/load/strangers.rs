@@ -1,9 +1,6 @@
 //! Clients that take all they can get: others are served, and probes are answered.
 
-use std::{
-    net::{IpAddr, SocketAddr},
-    sync::Arc,
-};
+use std::net::{IpAddr, SocketAddr};
 
 use http::Method;
 use serde_json::json;
@@ -59,13 +56,14 @@ impl Endpoint {
             "name": "files", "transport": "streamable-http", "host": "127.0.0.1",
             "target_host": "127.0.0.1", "target_port": server.address.port(),
         });
-        let proxy = Arc::new(Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap());
+        let proxy = Proxy::new(&RunConfig::parse(&config.to_string()).unwrap()).unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let serving = tokio::spawn(serve_within(limits, listener, proxy, Workers::default(), async move {
-            stopped.await.ok();
-        }));
+        let serving =
+            tokio::spawn(serve_within(limits, listener, proxy.endpoint(), Workers::default(), async move {
+                stopped.await.ok();
+            }));
         Self { address, stop, serving, _server: server }
     }
 

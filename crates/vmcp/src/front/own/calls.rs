@@ -11,54 +11,30 @@ use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use skep_gateway::{
     http::Body,
-    identity::Identity,
-    message::{Exchange, PartOf},
+    message::{Exchange, Origin, Part},
     middleware::InFlight as ObservedCall,
 };
 use skep_mcp::{ConnectAnswer, Envelope, Era, Message, Method, Object, Outcome, Raw, Rejection, SessionId};
 use skep_workflow::{Answer, CallError, Question};
 use tokio::sync::{mpsc, oneshot};
-use uuid::Uuid;
 
 use super::{CallingClient, NeededInput, NoTree, Sent, Trees, input_time::InputTime};
 use crate::{
     backend::{BackendError, Link},
     catalog::{BackendTool, Catalog, Composite, Entry, Provider},
     front::{
-        ClientRequest, Front, Sender,
+        ClientRequest, Front,
         answer::tool_error,
-        call::Route,
         connect::{Elicited, Opener},
         measured::Measured,
         relay::{Relay, Step},
+        resolve::Route,
         rpc,
         running::cancelled,
         workflow::{KeptRuns, Reports, Start, Steps},
     },
     session::{ClientSession, Numbering},
 };
-
-/// Whose calls they are.
-#[derive(Clone)]
-pub(in crate::front) struct Part {
-    /// The call of which they are a part.
-    pub(in crate::front) of: PartOf,
-    /// The workflow that policies see instead of the caller.
-    pub(in crate::front) workflow: Option<Arc<Identity>>,
-}
-
-impl Part {
-    /// A part of the call of a composite tool, by the id of its entry in the audit log.
-    pub(in crate::front) fn of_composite(composite: &Composite, audit_id: Uuid) -> Self {
-        let of = PartOf { tool: (*composite.name).into(), audit_id };
-        Self { of, workflow: composite.runs_as.clone() }
-    }
-
-    /// A part of the call of another tool.
-    pub(in crate::front) fn of_tool(tool: &str, audit_id: Uuid) -> Self {
-        Self { of: PartOf { tool: tool.into(), audit_id }, workflow: None }
-    }
-}
 
 /// How the user is sent an elicitation.
 pub(in crate::front) struct Elicitation<'a> {
@@ -171,8 +147,7 @@ impl Calls {
         let mut exchange = self
             .exchange(entry, arguments)
             .map_err(|error| failed(format!("the call could not be made: {error:?}")))?;
-        exchange.part_of = Some(part.of.clone());
-        exchange.workflow = part.workflow.clone();
+        exchange.origin = Origin::Part(part.clone());
         let mut call = self.front.chain.observed_call(exchange);
         let Err(rejection) = self.front.chain.call(&mut call.exchange).await else { return Ok(call) };
         let (head, body) = (*rejection).into_parts();
@@ -199,7 +174,7 @@ impl Calls {
 
     /// Runs the workflow of a composite tool, and returns the response as a message.
     async fn run_composite(&self, exchange: &Exchange, composite: &Composite, arguments: &str) -> Bytes {
-        let part = Part::of_composite(composite, exchange.audit_id());
+        let part = composite.part(exchange.audit_id());
         // It is part of a run that cannot be kept.
         let steps = Steps::new(self, part, Reports::Nothing, None, self.trees());
         let result = self.front.workflow_result(composite, Start::New(arguments.into()), &steps).await;
@@ -247,7 +222,6 @@ impl Calls {
             id: &id,
             session: self.session.clone(),
             caller,
-            sender: Sender::OwnTool,
         };
         let number = self.front.next_number();
         let in_flight = self.session.begin(&id, &backend.name, number, Numbering::Own);

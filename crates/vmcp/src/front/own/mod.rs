@@ -8,21 +8,21 @@ mod input_time;
 mod response;
 mod trees;
 
-use std::{sync::Arc, time::Instant};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use skep_gateway::{body::CountedBytes, identity::Holder, middleware::CallOutcome};
+use skep_gateway::{body::CountedBytes, identity::Holder};
 use skep_mcp::{Envelope, Kind, Method, Raw, SessionId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{
-    AbortOnDrop, ClientRequest, Front, Sender,
-    answer::{tool_error, translated},
+    AbortOnDrop, ClientRequest, Front,
+    answer::{Recipient, tool_error, translated},
     rpc::RpcError,
     workflow::Keeper,
 };
 use crate::{backend::Caller, catalog::Catalog, limits};
-pub(super) use calls::{ANSWER, Calls, Elicitation, Part, answer_of};
+pub(super) use calls::{ANSWER, Calls, Elicitation, answer_of};
 pub(super) use response::OwnCall;
 pub(super) use trees::{NoTree, Trees};
 
@@ -82,14 +82,13 @@ impl Front {
         };
         let client = calls.client.clone();
         let (server, era, running) = (self.name.clone(), request.era, run(calls));
-        let (front, sender_of_request, started) = (self.clone(), request.sender, Instant::now());
+        let front = self.clone();
         let holder = request.exchange.holder();
         let task = tokio::spawn(async move {
             let result = running.await;
-            let outcome = if is_error(&result) { CallOutcome::Failure } else { CallOutcome::Success };
-            front.record_call(sender_of_request, outcome, started);
-            let translated = Raw::spelled(&result)
-                .and_then(|result| translated(result, Method::ToolsCall, era, Sender::Client, &server).ok());
+            let translated = Raw::spelled(&result).and_then(|result| {
+                translated(result, Method::ToolsCall, era, Recipient::Client, &server).ok()
+            });
             let result = front.counted(translated.unwrap_or(result), holder);
             sender.send(Sent::Result(result)).await.ok();
         });
@@ -109,11 +108,6 @@ impl Front {
             }
         }
     }
-}
-
-/// Whether the result of a tool is an error.
-fn is_error(result: &str) -> bool {
-    Raw::spelled(result).and_then(|result| result.get("isError")).is_some_and(|is| is.as_str() == "true")
 }
 
 /// What the client wants progress for, as it is spelled.

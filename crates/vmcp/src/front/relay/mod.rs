@@ -19,8 +19,8 @@ use tracing::debug;
 use uuid::Uuid;
 
 use super::{
-    ClientRequest, Front, Sender,
-    answer::{failure, translated},
+    ClientRequest, Front,
+    answer::{Recipient, failure, translated},
     call_digest::CallDigest,
     from_backend::{for_client, for_session, readdressed, retagged, with_token, withdrawn},
     measured::Measured,
@@ -51,7 +51,7 @@ pub(super) struct Relay {
     peer: IpAddr,
     method: Method,
     era: Era,
-    sender: Sender,
+    recipient: Recipient,
     /// The client's id, as it is spelled.
     id: Box<str>,
     session: Arc<ClientSession>,
@@ -136,7 +136,7 @@ impl Relay {
             peer: request.exchange.peer.ip(),
             method: request.method,
             era: request.era,
-            sender: request.sender,
+            recipient: Recipient::of(request.exchange),
             id: request.id.into(),
             session: request.session.clone(),
             caller: request.caller.clone(),
@@ -298,7 +298,7 @@ impl Relay {
             self.pending = Some(pending);
             return Ok(None);
         }
-        let result = translated(result, self.method, self.era, self.sender, &self.server)?;
+        let result = translated(result, self.method, self.era, self.recipient, &self.server)?;
         Ok(Some(Step::Response(StatusCode::OK, message.remade(rpc::result_body(&self.id, &result)))))
     }
 

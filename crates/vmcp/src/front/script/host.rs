@@ -6,10 +6,11 @@ use std::{
 };
 
 use serde_json::Value;
+use skep_gateway::message::Part;
 use skep_mcp::List;
 use skep_script::{CallError, Host};
 
-use crate::front::own::{Calls, Part};
+use crate::front::own::Calls;
 
 /// What makes the calls of a script.
 pub(super) struct ScriptHost<'a> {

@@ -9,14 +9,14 @@ use bytes::Bytes;
 use http::Response;
 use http_body_util::BodyExt;
 use serde_json::{Map, Value, json};
-use skep_gateway::http::Body;
+use skep_gateway::{http::Body, message::Part};
 use skep_mcp::{Envelope, Kind, List, Message, Outcome, Raw};
 use skep_script::{Script, ScriptError};
 
 use super::{
     ClientRequest, Front,
     answer::tool_error,
-    own::{Calls, Part, Trees},
+    own::{Calls, Trees},
     rpc::{self, RpcError, UNKNOWN_STATE},
 };
 use crate::{
@@ -56,7 +56,8 @@ impl Front {
             return failed("too many of your scripts are running: wait until one has ended");
         };
         let tools = self.visible_tools(request, &catalog).await;
-        let part = Part::of_tool(EXECUTE_TOOL_SCRIPT, request.exchange.audit_id());
+        let part =
+            Part { tool: EXECUTE_TOOL_SCRIPT.into(), audit_id: request.exchange.audit_id(), workflow: None };
         let run = |calls: Calls| async move {
             let _trees = trees;
             let script = Script { source: &source, data, tools };

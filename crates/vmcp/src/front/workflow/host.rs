@@ -6,13 +6,14 @@ use std::{
 };
 
 use serde_json::{Map, Value};
+use skep_gateway::message::Part;
 use skep_mcp::{List, Raw};
 use skep_workflow::{Answer, CallError, Checkpoint, Event, Host, Question};
 
 use super::keeper::{Keeper, Lost, new_question};
 use crate::{
     catalog::BackendTool,
-    front::own::{Calls, Elicitation, NoTree, Part, Trees},
+    front::own::{Calls, Elicitation, NoTree, Trees},
 };
 
 /// What the client gets of a workflow while it runs.

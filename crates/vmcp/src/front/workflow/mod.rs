@@ -11,7 +11,7 @@ use std::{sync::Arc, time::Instant};
 
 use http::Response;
 use serde_json::{Value, json};
-use skep_gateway::{http::Body, middleware::WorkflowRun};
+use skep_gateway::{http::Body, message::Part, middleware::WorkflowRun};
 use skep_mcp::Era;
 use skep_workflow::{Answer, Checkpoint};
 
@@ -19,7 +19,7 @@ use super::{
     ClientRequest, Front,
     answer::tool_error,
     call_digest::CallDigest,
-    own::{Calls, OwnCall, Part, Trees, arguments, progress_token},
+    own::{Calls, OwnCall, Trees, arguments, progress_token},
     rpc::RpcError,
 };
 use crate::{
@@ -118,7 +118,7 @@ impl Front {
         let call = kept.filter(|_| request.era == Era::Legacy).unwrap_or_else(call);
         let holder = request.exchange.holder();
         let keeper = self.kept.as_ref().map(|runs| Keeper::new(runs.clone(), call, request.era, holder));
-        Run { part: Part::of_composite(&composite, audit_id), composite, start, keeper, trees }
+        Run { part: composite.part(audit_id), composite, start, keeper, trees }
     }
 
     fn start_workflow(

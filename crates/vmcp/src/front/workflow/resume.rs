@@ -20,7 +20,7 @@ use super::{
 use crate::{
     catalog::{Composite, Entry},
     front::{
-        ClientRequest, Front, Sender,
+        ClientRequest, Front,
         call_digest::CallDigest,
         own::{ANSWER, Trees, answer_of},
         relay::given,
@@ -113,7 +113,6 @@ impl Front {
             id: &id,
             session: session.clone(),
             caller,
-            sender: Sender::Client,
         };
         // One that is not admitted stays as it is.
         let Some(admitted) = self.admit_workflow(&request) else {

@@ -22,7 +22,6 @@ use kube::{
 use serde_json::{Value, json};
 use skep_api::kinds::{MCPRemoteProxy, MCPServer};
 use skep_config::{RunConfig, objects::PROXY_STATUS_MANAGER};
-use skep_gateway::http::Service;
 use tokio::sync::watch;
 use tracing::{info, warn};
 
@@ -101,7 +100,7 @@ impl Reporter {
         let mut denied = None;
         let mut tools = proxy.tool_changes();
         let mut report = Report { finding: Finding::Initializing, issuer: None, generation: self.generation };
-        while !proxy.is_leaving() {
+        while !proxy.is_draining() {
             let reported = self.report(&report).await;
             let is_described =
                 matches!((&report.finding, &report.issuer), (Finding::Described(_), None | Some(Ok(()))));

@@ -1,18 +1,18 @@
-//! The address for messages that a client of 2024 receives.
+//! The URL at which a client of the HTTP+SSE transport sends messages.
 
 use http::HeaderMap;
 use skep_config::RunConfig;
 
-/// Builds addresses for clients.
+/// Builds URLs for clients.
 #[derive(Clone)]
-pub(crate) struct Endpoint {
+pub(crate) struct PublicUrl {
     /// Whether the headers of a proxy in front are trusted.
     trusted: bool,
     /// The prefix of the path for clients.
     prefix: String,
 }
 
-impl Endpoint {
+impl PublicUrl {
     pub(crate) fn new(config: &RunConfig) -> Self {
         Self { trusted: config.trust_proxy_headers, prefix: config.endpoint_prefix.clone() }
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn reference(trusted: bool, prefix: &str, headers: &[(&'static str, &'static str)]) -> String {
-        let endpoint = Endpoint { trusted, prefix: prefix.into() };
+        let endpoint = PublicUrl { trusted, prefix: prefix.into() };
         let headers = headers.iter().map(|(name, value)| {
             (http::HeaderName::from_static(name), http::HeaderValue::from_static(value))
         });
