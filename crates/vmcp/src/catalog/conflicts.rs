@@ -65,9 +65,12 @@ impl<'a> Names<'a> {
                 (first_of_each(resolved), Vec::new())
             }
             ConflictResolution::Manual => {
+                let is_of_one = |rivals: &Vec<Candidate>| {
+                    rivals.windows(2).all(|pair| pair[0].origin.backend == pair[1].origin.backend)
+                };
                 let (unique, rivals): (BTreeMap<_, _>, BTreeMap<_, _>) =
-                    by_name(tools).into_iter().partition(|(_, rivals)| rivals.len() == 1);
-                (unique.into_values().flatten().collect(), rivals.into_keys().collect())
+                    by_name(tools).into_iter().partition(|(_, rivals)| is_of_one(rivals));
+                (first_of_each(unique.into_values().flatten()), rivals.into_keys().collect())
             }
         }
     }

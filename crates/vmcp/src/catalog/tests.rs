@@ -55,6 +55,12 @@ fn a_conflict_that_is_to_be_resolved_by_hand_is_named() {
     let resolved = catalog(json!({"conflictResolution": "manual", "tools": overrides}));
     assert_eq!(resolved.conflict(), None);
     assert_eq!(names(&resolved, List::Tools), ["echo", "echo_b", "only_a", "only_b", "only_g"]);
+    let overrides = json!([
+        {"workload": "beta", "overrides": {"echo": {"name": "echo_b"}, "only_b": {"name": "echo_b"}}},
+    ]);
+    let of_one_backend = catalog(json!({"conflictResolution": "manual", "tools": overrides}));
+    assert_eq!(of_one_backend.conflict(), None);
+    assert_eq!(names(&of_one_backend, List::Tools), ["echo", "echo_b", "only_a", "only_g"]);
 }
 
 #[test]

@@ -4,16 +4,16 @@ mod authorization;
 mod backends;
 mod chain;
 mod explain;
+mod warnings;
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
 use skep_api::{
-    tools,
     vmcp::{Config, PartialFailureMode},
     workload::SessionProvider,
 };
 use skep_auth::Seal;
-use skep_config::{FieldError, FieldPath, env};
+use skep_config::{FieldError, env};
 use skep_gateway::{
     body::Budget,
     endpoint::{Extras, Parts as EndpointParts},
@@ -100,11 +100,9 @@ impl Settings {
         Ok(Self { config, extras: Extras::default(), seal: Arc::default(), variables: Variables::default() })
     }
 
-    /// What is doubtful in it. It runs all the same.
+    /// Doubtful settings, which are served all the same.
     pub fn warnings(&self) -> Vec<FieldError> {
-        let mut warnings = skep_workflow::warnings(&self.config);
-        warnings.extend(same_names(&self.config));
-        warnings
+        warnings::warnings(&self.config)
     }
 
     /// The configuration.
@@ -156,12 +154,10 @@ impl Settings {
         if let Some(outgoing) = &mut config.outgoing_auth {
             outgoing.source = "inline".into();
         }
+        let authorization_server = self.extras.authorization_server.clone();
         let checked = Self {
             config,
-            authorization_server: self.authorization_server.clone(),
-            calls: None,
-            calls_page: None,
-            administration: None,
+            extras: Extras { authorization_server, ..Extras::default() },
             seal: self.seal.clone(),
             variables: Variables { given: self.variables.given.clone(), stand_in: Some("not-set") },
         };
@@ -218,21 +214,6 @@ impl Settings {
         };
         Ok(VirtualServer::new(endpoint, parts))
     }
-}
-
-/// Tools of one backend that would have one name.
-fn same_names(config: &Config) -> Vec<FieldError> {
-    let rules = config.aggregation.iter().flat_map(|aggregation| aggregation.tools.iter().enumerate());
-    let warnings = rules.flat_map(|(index, rules)| {
-        tools::same_names(&rules.overrides).map(move |(tool, name, other)| {
-            let path = FieldPath::from("aggregation.tools").index(index).join("overrides").key(tool);
-            let message = format!(
-                "{name:?} is the name of {other} as well, and only one is offered: give each another name"
-            );
-            FieldError::new(path.join("name"), message)
-        })
-    });
-    warnings.collect()
 }
 
 fn view_policy(config: &Config) -> ViewPolicy {

@@ -317,7 +317,8 @@ proptest! {
 #[test]
 fn two_tools_of_a_backend_with_one_name_are_a_warning() {
     let tools = "{workload: a, overrides: {echo: {name: x}, last: {name: x}}}, {workload: b, overrides: {echo: {name: x}}}";
-    let config = Server::config(&[("a", "http://127.0.0.1:1/mcp".into())], "");
+    let backends = ["a", "b"].map(|name| (name, "http://127.0.0.1:1/mcp".to_owned()));
+    let config = Server::config(&backends, "");
     let config = config.replace("aggregation:\n", &format!("aggregation:\n  tools: [{tools}]\n"));
     let settings = skep_vmcp::Settings::parse(&config).unwrap();
     let warnings: Vec<String> = settings.warnings().iter().map(ToString::to_string).collect();
