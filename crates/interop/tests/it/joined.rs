@@ -1,6 +1,6 @@
 //! A virtual server in the test's process.
 
-use std::{fmt::Write, net::SocketAddr, sync::Arc};
+use std::{fmt::Write, net::SocketAddr};
 
 use skep_vmcp::{Listen, Settings, Workers, serve};
 use tokio::{net::TcpListener, sync::oneshot, task::JoinHandle};

@@ -1,6 +1,6 @@
 //! A proxy in the test's process.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use serde_json::Value;
 use skep_config::RunConfig;

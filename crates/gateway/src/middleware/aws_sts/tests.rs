@@ -20,6 +20,7 @@ use super::*;
 use crate::{
     AuthorizationServer, ConnectionSource, Connections, ProviderTokenError,
     body::Budget,
+    endpoint::Extras,
     identity::Identity,
     message::ParsedMessage,
     sessions::{Session, Sessions},
@@ -235,7 +236,7 @@ fn context(sessions: Option<Sessions>) -> ChainContext<'static> {
         is_virtual: false,
         own_tools: &[],
         unauthenticated: Identity::local(),
-        authorization_server: Some(Arc::new(FakeServer)),
+        extras: Extras { authorization_server: Some(Arc::new(FakeServer)), ..Extras::default() },
         sessions,
     }
 }
