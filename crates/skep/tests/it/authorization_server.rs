@@ -201,7 +201,7 @@ async fn policies_of_a_proxy_are_about_the_claims_of_the_providers_token() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_token_of_the_provider_that_cannot_be_refreshed_is_a_challenge_to_log_in_again() {
     let (proxy, token, provider, _) = login("expired", json!({}), json!({"expires_in": 1})).await;
-    provider.answer("/token", json!({"status": 400}));
+    provider.answer("/token", json!({"status": 400, "body": {"error": "invalid_grant"}}));
     let answer =
         std::iter::repeat_with(|| call(proxy.port, &token)).find(|answer| answer.status != 200).unwrap();
     assert_eq!(answer.status, 401, "{}", answer.body);
