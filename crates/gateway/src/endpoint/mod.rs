@@ -16,7 +16,6 @@
 //! Two programs have an upstream: the proxy in front of one server, and the virtual server in front of many. What differs
 //! between them is in [`Upstream`], and nowhere else.
 
-mod extras;
 mod routes;
 mod upstream;
 
@@ -31,12 +30,12 @@ use std::{
 use http::{Request, Response};
 use hyper::body::Incoming;
 
+pub use crate::middleware::Extras;
 use crate::{
     body::Budget,
     http::{Body, Service, WellKnown},
     middleware::{Chain, Telemetry},
 };
-pub use extras::Extras;
 pub use upstream::{Upstream, method_not_allowed};
 
 /// An endpoint in front of an upstream.

@@ -5,11 +5,10 @@ use std::{ops::Deref, sync::Arc};
 use http::{HeaderValue, Response, header};
 use skep_config::run_config::{self, Transport};
 
-use super::{Middleware, OauthEvent, Telemetry, Tools, calls::Calls, type_name};
+use super::{Extras, Middleware, OauthEvent, Telemetry, Tools, calls::Calls, type_name};
 use crate::{
     ConfigError,
     body::Budget,
-    endpoint::Extras,
     http::{Body, ErrorResponse, events, response},
     identity::Identity,
     limits,

@@ -20,9 +20,9 @@ use super::*;
 use crate::{
     AuthorizationServer, ConnectionSource, Connections, ProviderTokenError,
     body::Budget,
-    endpoint::Extras,
     identity::Identity,
     message::ParsedMessage,
+    middleware::Extras,
     sessions::{Session, Sessions},
 };
 

@@ -2,10 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::{
-    AdministrationPage, AuthorizationServer,
-    middleware::{CallLog, CallsPage},
-};
+use super::{CallLog, CallsPage};
+use crate::{AdministrationPage, AuthorizationServer};
 
 /// The parts of an endpoint that the program adds to those of the configuration.
 #[derive(Clone, Default)]
